@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Assertions that simulation checks and Yosys proves, with one source. `clk_i` and `rst_i` must be in scope. Nothing is
-// checked in a cycle of reset. `sentence` describes the failure for the reader of the log.
+// Assertions from one source for simulation and for proofs with Yosys. `clk_i` and `rst_i` must be in scope. During
+// reset the assertions are not checked. `sentence` describes the failure for the reader of the log.
 //
 //   `ASSERT(name, condition, sentence)            holds in every cycle
 //   `ASSERT_NEXT(name, before, after, sentence)   where `before` held, `after` holds one cycle later; may use $past
-//   `ASSUME(name, condition)                      the same of inputs; in proofs only
-//   `ASSUME_NEXT(name, before, after)
+//   `ASSUME(name, condition)                      assumes this of the inputs; in proofs only
+//   `ASSUME_NEXT(name, before, after)            like `ASSERT_NEXT, but assumed; in proofs only
 //   `RESET_FIRST                                  a proof begins with a cycle of reset
 //   `COVER(name, condition)                       can happen; in proofs only
 `ifndef WHERRY_ASSERTIONS_SVH

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attributes for one tool only, and which tool it is.
+// Attributes that apply to one tool only.
 //
 //   `YOSYS_KEEP   before a declaration: Yosys keeps the signal as it is written, and does not merge its logic with what follows, for example
 //                 into a carry chain. Empty for every other tool: Vivado would obey it, and could then not pack that logic.
 //
-//   `SYNTHESISED  1 where hardware is made of it, by any tool; 0 in simulation and in proofs.
+//   `SYNTHESISED  1 in a build for hardware with any tool; 0 in simulation and in proofs.
 //
 // tools/hdl_tools.py defines YOSYS for Yosys.
 `ifndef WHERRY_ATTRIBUTES_SVH

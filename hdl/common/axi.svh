@@ -97,7 +97,7 @@
   } name``_r_t; \
   `AXI_BUNDLES(name)
 
-// The common part of all bundles.
+// The struct types that all kinds of bundle share.
 `define AXI_BUNDLES(name) \
   typedef struct packed { \
     name``_a_t aw; \
@@ -127,7 +127,7 @@
     logic [(DataWidth)-1:0]   data; \
   } name``_t;
 
-// The signals that AXI4 has and AXI4-Lite has not; then those of both.
+// First the signals that AXI4-Lite does not have, then those that both have.
 `define AXI_FROM_FLAT(prefix, request, response) \
   assign request.aw.id = prefix``_awid; \
   assign request.aw.len = prefix``_awlen; \

@@ -2,20 +2,20 @@
 `default_nettype none
 `include "stream.svh"
 
-/// An AXI4 or AXI4-Lite bus from s_clk_i to m_clk_i.
+/// Carries an AXI4 or AXI4-Lite bus from s_clk_i to m_clk_i.
 ///
-/// Behaviour: a cdc_fifo in each channel: requests go from s_clk_i to m_clk_i, responses back. Channels do not wait for each other.
-/// Latency: of a beat in either direction see cdc_fifo. Throughput is a beat a cycle of the slower clock.
+/// Behaviour: a cdc_fifo in each channel. Requests go from s_clk_i to m_clk_i, responses return.
+/// Channels are independent. Latency: see cdc_fifo. Throughput: one beat per cycle of the slower clock.
 /// Paths: none from input to output, except those of the resets.
 /// Reset: either reset empties both sides, see cdc_reset. Beats inside are lost, so the reset must reach both ends of
 /// the bus.
-/// Requirements: in reset no valid is high.
+/// Requirements: all valid signals are low during reset.
 /// Clock crossing: by cdc_fifo, with its constraints.
 module axi_cdc #(
     /// The bundles of the bus: see axi.svh.
     parameter type axi_req_t = axi_pkg::axi_req_t,
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
-    /// Beats of each channel; a power of two, at least 8 for full throughput with two Stages.
+    /// Beats that each channel can hold. A power of two; at least 8 for full throughput with Stages = 2.
     parameter int unsigned Depth = 16,
     /// Flip-flops of each synchroniser; at least 2.
     parameter int unsigned Stages = 2
@@ -60,7 +60,7 @@ module axi_cdc #(
       `STREAM_PORTS(m, m_axi_req.ar_valid, m_axi_resp.ar_ready, m_axi_req.ar)
   );
 
-  // Responses: B and R, the other way.
+  // Responses in the opposite direction: B and R.
   cdc_fifo #(
       .Width ($bits(m_axi_resp.b)),
       .Depth (Depth),

@@ -4,16 +4,16 @@
 
 /// A register in each of the five channels of an AXI4 or AXI4-Lite bus.
 ///
-/// Behaviour: passes every beat on, each channel by itself, at full throughput.
-/// Cuts: valid and payload of all channels. With CutReady also their readies, so no path crosses the cell.
+/// Behaviour: passes every beat on at full throughput. The channels are independent.
+/// Cuts: valid and payload of all channels. CutReady also cuts the readies, so no combinational path crosses the cell.
 /// Latency: 1 cycle a channel.
 /// Reset: empties the registers. Beats within are lost, so a reset must reach both sides of the bus.
-/// Requirements: in reset no valid is high.
+/// Requirements: all valid signals are low during reset.
 module axi_cut #(
     /// The bundles of the bus: see axi.svh.
     parameter type axi_req_t  = axi_pkg::axi_req_t,
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
-    /// Cut the readies too. Costs a second register and a multiplexer of each channel's width.
+    /// Cut the readies too. Each channel then needs a second register and a multiplexer of its width.
     parameter bit  CutReady   = 1'b1
 ) (
     input wire clk_i,

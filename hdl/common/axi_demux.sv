@@ -3,18 +3,18 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// One AXI4 manager to several subordinates, by address.
+/// Connects one AXI4 manager to several subordinates, selected by address.
 ///
-/// Behaviour: a transaction goes to the output whose region holds its address, with id 0. Responses come back in the
-/// order of their requests, separately for each direction, with the manager's ids. A transaction outside of all regions
-/// is answered with DECERR, and its write data are taken.
-/// Without Exclusive, transactions to different outputs are in flight together. If an output leads to an axi_mux, two
-/// managers' orders may then deadlock. With Exclusive a transaction waits until those to other outputs have been
-/// answered. Throughput: without Exclusive a transaction each cycle, and a beat each cycle on W and R, for all outputs.
-/// Cuts: nothing, except that write data and responses find their way by registers.
-/// Latency: 0 cycles, but a burst's data go from the cycle after its address on.
+/// Behaviour: a transaction goes to the output whose region holds its address, with id 0. Responses return in request
+/// order, separately for each direction, with the manager's ids. A transaction outside all regions is answered with
+/// DECERR, and its write data are discarded.
+/// Without Exclusive, transactions to several outputs may be in flight. If an output leads to an axi_mux, the orders of
+/// two managers can deadlock. With Exclusive, a transaction waits until those to other outputs are answered. Throughput
+/// over all outputs: one beat per cycle on W and on R; without Exclusive one transaction per cycle.
+/// Cuts: no path. Only the routes of write data and responses come from registers.
+/// Latency: 0 cycles. The data of a burst can pass from the cycle after its address.
 /// Reset: forgets transactions in flight, so a reset must reach both sides of the bus.
-/// Requirements: in reset no valid is high.
+/// Requirements: all valid signals are low during reset.
 module axi_demux #(
     /// The bundles of the bus: see axi.svh.
     parameter type axi_req_t = axi_pkg::axi_req_t,
@@ -23,7 +23,7 @@ module axi_demux #(
     parameter int unsigned Outputs = 2,
     /// The region of each output; they do not overlap.
     parameter axi_pkg::region_t [Outputs-1:0] Regions = {64'h1000, 64'h1000, 64'h0, 64'h1000},
-    /// Transactions under way to one output at a time. Needed in a crossbar.
+    /// Allow transactions to only one output at a time. A crossbar needs this.
     parameter bit Exclusive = 1'b0,
     /// Transactions in flight in each direction; a power of two, at least 2.
     parameter int unsigned Outstanding = 32
@@ -71,7 +71,7 @@ module axi_demux #(
     return found;
   endfunction
 
-  // Awaited responses: the output, the manager's id, and the length.
+  // For each awaited response: the output, the manager's id and the length.
   typedef struct packed {
     index_t             where;
     logic [IdWidth-1:0] id;
@@ -80,7 +80,7 @@ module axi_demux #(
 
   // ---- addresses: 0 writes, 1 reads
   logic [1:0] s_valid, go, ready, room, is_awaited, came;
-  logic [1:0][Outputs:0] m_ready;  // with one more, for Nowhere
+  logic [1:0][Outputs:0] m_ready;  // one more element, for Nowhere
   index_t [1:0] where, last_q;
   awaited_t [1:0] asked, awaited;
   logic data_room;
@@ -128,7 +128,7 @@ module axi_demux #(
   assign data_take          = s_axi_req.w_valid && w_ready && s_axi_req.w.last;
   assign s_axi_resp.w_ready = w_ready;
 
-  // ---- responses; without an output, those of bursts whose data were taken, and the beat of a read
+  // ---- responses. For addresses outside all regions: count of bursts whose data were taken, and beat number of a read
   logic [CountWidth-1:0] taken_q;
   logic [7:0] beat_q;
   assign came[0] = s_axi_resp.b_valid && s_axi_req.b_ready;

@@ -3,17 +3,17 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// Writes of an AXI4-Lite manager as AXI4 writes of one beat.
+/// Converts writes of an AXI4-Lite manager to AXI4 writes of one beat.
 ///
-/// Behaviour: each word becomes a burst of one beat of the bus's whole width, with id 0. Its data are in all lanes, and
-/// its strobes in the lanes of its address, which is passed on unchanged. So a subordinate without narrow bursts
-/// accepts it. Address and data of a word go on together. It does not handle reads.
-/// Latency: 1 cycle; a word a cycle. Responses 0.
-/// Paths: b; from aw_ready and w_ready to the manager's readies.
-/// Reset: forgets what waits.
-/// Requirements: in reset no valid is high; no reads.
+/// Behaviour: each word becomes a burst of one beat of the full bus width, with id 0. The data appear in all lanes. The
+/// strobes are set only in the lanes of the address, which is passed on unchanged. So a subordinate without narrow
+/// bursts accepts the beat. Address and data of a word are sent in the same cycle. Reads are not supported.
+/// Latency: 1 cycle; one word per cycle. Responses pass without delay.
+/// Paths: the B channel, and from aw_ready and w_ready to the manager's readies.
+/// Reset: forgets waiting words.
+/// Requirements: all valid signals are low during reset; no reads.
 module axi_from_lite #(
-    /// The bundles of both buses: see axi.svh. Addresses of the second are no narrower; data of the first have 32 bits.
+    /// The bundles of both buses: see axi.svh. AXI4-Lite has 32 data bits, and at most the address bits of AXI4.
     parameter type lite_req_t  = axi_pkg::axi_lite_req_t,
     parameter type lite_resp_t = axi_pkg::axi_lite_resp_t,
     parameter type axi_req_t   = axi_pkg::axi_req_t,
@@ -47,7 +47,7 @@ module axi_from_lite #(
     logic [WordBits-1:0] word;
   } word_t;
 
-  // Both go in the same cycle, because the address selects the lanes of the data.
+  // Address and data go in the same cycle, because the address selects the lanes of the data.
   logic both, goes;
   logic [1:0] room;
   logic [AddressWidth-1:0] address;

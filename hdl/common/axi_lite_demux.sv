@@ -2,15 +2,15 @@
 `default_nettype none
 `include "axi.svh"
 
-/// One AXI4-Lite manager to several subordinates, by address.
+/// Connects one AXI4-Lite manager to several subordinates, selected by address.
 ///
-/// Behaviour: an axi_demux for bursts of one beat. Answers come in the order of the requests, and an address outside of
+/// Behaviour: an axi_demux for bursts of one beat. Responses return in the order of the requests. An address outside
 /// all regions is answered with DECERR. Cuts: only those of axi_demux.
-/// Latency: 0 cycles, but data go from the cycle after their address on.
+/// Latency: 0 cycles. Data can pass from the cycle after their address.
 /// Reset: forgets transactions in flight, so a reset must reach both sides of the bus.
-/// Requirements: in reset no valid is high.
+/// Requirements: all valid signals are low during reset.
 module axi_lite_demux #(
-    /// The bundles of the bus: see axi.svh. Addresses of at most 64 bits, data of 32.
+    /// The bundles of the bus: see axi.svh. Addresses have at most 64 bits, and data 32.
     parameter type axi_req_t = axi_pkg::axi_lite_req_t,
     parameter type axi_resp_t = axi_pkg::axi_lite_resp_t,
     /// Outputs; at least 2.

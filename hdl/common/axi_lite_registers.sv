@@ -2,19 +2,19 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// An AXI4-Lite subordinate for registers: one access at a time, in the simplest form.
+/// A simple AXI4-Lite subordinate for registers. It handles one access at a time.
 ///
-/// Behaviour: write_o or read_o, never both, with address_o (of a whole word: its two lowest bits are 0) stays high
-/// until the user raises done_i. In that cycle the access happens, with read_data_i, and error_i if there is no such
-/// register (SLVERR). Registers that answer at once tie done_i to 1. Address and data of a write may come in any order
-/// and far apart. Reads and writes alternate when both wait. Cuts every path between the bus and the user.
-/// Latency: with done_i at 1, from address (and data) to response 3 cycles; an access every 3 cycles.
+/// Behaviour: write_o or read_o, never both, stays high until done_i. The two lowest bits of address_o are 0. In the
+/// cycle of done_i the user takes the write or gives read_data_i, and sets error_i if the register does not exist
+/// (SLVERR). Registers that answer at once tie done_i to 1. The address and the data of a write may come in any order,
+/// any time apart. Waiting reads and writes alternate. Cuts all paths between bus and user.
+/// Latency: with done_i = 1, 3 cycles from address (and data) to response; an access every 3 cycles.
 /// Reset: forgets accesses in flight.
 /// Requirements: the user must obey write_strobe_o, and done_i must come eventually.
 module axi_lite_registers #(
     parameter type axi_req_t = axi_pkg::axi_lite_req_t,
     parameter type axi_resp_t = axi_pkg::axi_lite_resp_t,
-    /// Bits of a byte address that are looked at; at least 3, at most those that there are.
+    /// Number of low address bits that are decoded; at least 3, at most the width of the bus's address.
     parameter int unsigned AddressWidth = 12
 ) (
     input wire clk_i,
@@ -39,7 +39,7 @@ module axi_lite_registers #(
     $fatal(1, "AddressWidth must be at least 3, and at most the address's, in %m");
   end
 
-  // Requests that came and were not yet carried out.
+  // Requests that have arrived and are not yet carried out.
   logic aw_valid_q, w_valid_q, ar_valid_q;
   logic [AddressWidth-3:0] aw_q, ar_q;
   logic [31:0] data_q;

@@ -2,7 +2,7 @@
 `default_nettype none
 `include "assertions.svh"
 
-// A rule of one side: asserted, or assumed in a proof about the other side.
+// Asserts a rule for one side. In a proof about the other side the rule is assumed instead.
 `define RULE(assumed, name, condition, sentence) \
   if (assumed) begin : gen_assume_``name \
     `ASSUME(name, condition) \
@@ -18,22 +18,22 @@
 
 /// Watches an AXI4 port and holds both sides to the rules of the bus. For simulations and proofs: it has no outputs.
 ///
-/// Behaviour: asserts that valid and payload stay until they are taken (A3.2.1); that a burst has a legal length and size, and stays within 4 KiB
-/// (A3.4.1); that the last beat of write data is where AWLEN says; that a write is answered once, after its address and its last
-/// beat of data (A3.3.1), and a read with one last beat; that responses carry an id that was asked for. In a proof AssumeManager or
-/// AssumeSubordinate turns the rules of that side into assumptions.
+/// Behaviour: asserts these rules. Valid and payload stay until they are taken (A3.2.1). A burst has a legal length and
+/// size, and stays within 4 KiB (A3.4.1). Write data end where AWLEN says. A write is answered once, after its address
+/// and its last data (A3.3.1). A read is answered with one last beat. Responses carry ids of requests. In a proof,
+/// AssumeManager or AssumeSubordinate turns the rules of that side into assumptions.
 /// Reset: forgets transactions in flight.
-/// Requirements: at most Outstanding transactions of a direction are in flight, and at most as many bursts of data come
-/// ahead of their addresses.
+/// Requirements: at most Outstanding transactions are in flight in each direction. At most Outstanding bursts of data
+/// arrive before their addresses.
 module axi_monitor #(
     /// The bundles of the bus: see axi.svh.
     parameter type axi_req_t = axi_pkg::axi_req_t,
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
-    /// Transactions in flight in each direction that it can follow; a power of two, at least 2.
+    /// The most transactions in flight that it can follow in each direction; a power of two, at least 2.
     parameter int unsigned Outstanding = 64,
-    /// Bursts stay within 4 KiB.
+    /// Also check that bursts stay within 4 KiB.
     parameter bit Boundary = 1'b1,
-    /// In a proof: the rules of the manager, or of the subordinate, are assumed rather than asserted.
+    /// In a proof: assume the rules of the manager, or of the subordinate, instead of asserting them.
     parameter bit AssumeManager = 1'b0,
     parameter bit AssumeSubordinate = 1'b0
 ) (
@@ -73,13 +73,13 @@ module axi_monitor #(
   assign ar = axi_req.ar_valid && axi_resp.ar_ready;
   assign r  = axi_resp.r_valid && axi_req.r_ready;
 
-  // ---- writes: addresses, bursts of data and responses so far, and the beats of the burst that has begun
+  // ---- writes: counts of addresses, data bursts and responses so far, and the beats of the current burst
   count_t aw_q, w_q, b_q, data_ahead;
   logic [7:0] w_beats_q;
   logic [7:0] aw_len_q[Outstanding];
   logic [7:0] w_len_q[Outstanding];
   count_t [Ids-1:0] unanswered_q;
-  logic aw_first;  // the address came no later than the data
+  logic aw_first;  // the address came before the data or with them
   logic [7:0] expected_len;
   assign data_ahead   = w_q - aw_q;
   assign aw_first     = data_ahead[Bits] || (data_ahead == '0 && aw);
@@ -111,7 +111,7 @@ module axi_monitor #(
     end
   end
 
-  // ---- reads: for each id the lengths of the reads in flight, and the beats of the first
+  // ---- reads: for each id the lengths of the reads in flight, and the beats of the oldest
   count_t [Ids-1:0] ar_q, r_q;
   logic [Ids-1:0][7:0] r_beats_q;
   logic [7:0] ar_len_q[Ids*Outstanding];
@@ -139,7 +139,7 @@ module axi_monitor #(
     end
   end
 
-  logic len_fits;  // the length that AW offers, and the data that came ahead of it
+  logic len_fits;  // the length on AW agrees with the data that came before it
   assign len_fits = data_ahead == '0 ? axi_req.aw.len >= w_beats_q : axi_req.aw.len == w_len_q[aw_q[Bits-1:0]];
 
   localparam count_t Room = count_t'(Outstanding);

@@ -3,25 +3,25 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// Several AXI4 managers to one subordinate.
+/// Connects several AXI4 managers to one subordinate.
 ///
-/// Behaviour: addresses take turns, burst by burst, AW and AR each by itself. Write data follow in the order of their
-/// addresses, each burst whole. A manager that delays its data delays the others' data. At the subordinate the id has
-/// the manager's index in front. It leads the responses back, in any order and interleaved.
-/// Cuts: nothing. An axi_cut behind it is nearly always right.
-/// Latency: 0 cycles, but a burst's data go from the cycle after its address on.
+/// Behaviour: managers take turns for each burst, separately on AW and AR. Data bursts follow whole, in the order of
+/// their addresses. A manager that delays its data delays the others' data. At the subordinate, the id begins with the
+/// manager's index. It routes responses back, in any order and interleaved.
+/// Cuts: no path. An axi_cut behind the mux is nearly always right.
+/// Latency: 0 cycles. The data of a burst can pass from the cycle after its address.
 /// Reset: forgets transactions in flight, so a reset must reach both sides of the bus.
-/// Requirements: in reset no valid is high.
+/// Requirements: all valid signals are low during reset.
 module axi_mux #(
     /// The managers' bundles: see axi.svh.
     parameter type s_axi_req_t = axi_pkg::axi_req_t,
     parameter type s_axi_resp_t = axi_pkg::axi_resp_t,
-    /// The subordinate's types: the same with $clog2(Inputs) more bits of id.
+    /// The subordinate's types: like the managers', with $clog2(Inputs) more bits of id.
     parameter type m_axi_req_t = axi_pkg::axi_joined_req_t,
     parameter type m_axi_resp_t = axi_pkg::axi_joined_resp_t,
     /// Managers; at least 2.
     parameter int unsigned Inputs = 4,
-    /// Bursts whose address was sent before their data. A power of two, at least 2.
+    /// The most bursts whose address was sent and whose data are not complete. A power of two, at least 2.
     parameter int unsigned Outstanding = 32
 ) (
     input wire clk_i,
@@ -81,7 +81,7 @@ module axi_mux #(
   assign m_axi_req.aw = {index[0], address[0]};
   assign m_axi_req.ar = {index[1], address[1]};
 
-  // ---- write data: an address goes when there is room to remember its manager
+  // ---- write data: an address goes only when there is room to record its manager
   logic order_ready, order_valid, order_take;
   index_t holder;
   assign m_axi_req.aw_valid = valid[0] && order_ready;
@@ -136,7 +136,7 @@ module axi_mux #(
     assign s_axi_resp[i].aw_ready = s_ready[0][i];
     assign s_axi_resp[i].ar_ready = s_ready[1][i];
     assign s_axi_resp[i].w_ready  = order_valid && 32'(holder) == i && m_axi_resp.w_ready;
-    // Without the index: it is in front.
+    // The narrower type of the id drops the index in its top bits.
     assign s_axi_resp[i].b        = b[$bits(s_axi_resp[0].b)-1:0];
     assign s_axi_resp[i].b_valid  = b_valid[i];
     assign s_axi_resp[i].r        = r[$bits(s_axi_resp[0].r)-1:0];

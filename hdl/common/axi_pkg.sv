@@ -14,7 +14,7 @@ package axi_pkg;
     BurstWrap
   } burst_e;
 
-  /// RRESP and BRESP (A3.4.4). Of two responses the larger says more.
+  /// RRESP and BRESP (A3.4.4). A larger value is a worse response.
   typedef enum logic [1:0] {
     RespOkay,
     RespExOkay,
@@ -22,7 +22,7 @@ package axi_pkg;
     RespDecErr
   } resp_e;
 
-  /// AxCACHE (A4.4): registers and doorbells; the same with early write responses; memory that both sides see.
+  /// AxCACHE (A4.4): for registers and doorbells; for these with early write responses; for memory that both sides see.
   localparam logic [3:0] CacheDevice = 4'b0000;
   localparam logic [3:0] CacheDeviceBufferable = 4'b0001;
   localparam logic [3:0] CacheNormal = 4'b0011;
@@ -30,7 +30,7 @@ package axi_pkg;
   /// AxPROT (A4.7): data, secure, unprivileged.
   localparam logic [2:0] ProtData = 3'b000;
 
-  /// A burst never crosses a multiple of so many bytes (A3.4.1).
+  /// A burst never crosses a multiple of this many bytes (A3.4.1).
   localparam int unsigned BoundaryBits = 12;
   localparam int unsigned BoundaryBytes = 1 << BoundaryBits;
 
@@ -50,8 +50,8 @@ package axi_pkg;
     return region.size != '0 && (region.size & offset) == '0 && (region.base & offset) == '0;
   endfunction
 
-  /// Low address bits of the beat after the one at `address` in an INCR burst: all beats but the first are aligned to their size (A3.4.1).
-  /// A burst stays within 4 KiB, so higher bits do not change.
+  /// Low address bits of the beat after the one at `address` in an INCR burst. Every beat except the first is aligned
+  /// to its size (A3.4.1). A burst stays within 4 KiB, so higher bits do not change.
   function automatic logic [BoundaryBits-1:0] next_beat(logic [BoundaryBits-1:0] address, logic [2:0] size);
     logic [BoundaryBits-1:0] bytes;
     bytes = BoundaryBits'(1) << size;
@@ -72,24 +72,24 @@ package axi_pkg;
     return 8'((bytes + 16'(offset) - 16'd1) >> size);
   endfunction
 
-  /// The 4 KiB rule is broken.
+  /// True if a burst breaks the 4 KiB rule.
   function automatic logic crosses_boundary(logic [BoundaryBits-1:0] address, logic [7:0] len, logic [2:0] size);
     return 17'(address) + 17'(burst_bytes(address[6:0], len, size)) > 17'(BoundaryBytes);
   endfunction
 
-  /// Byte lanes from `first` to before `end_`, of up to 128: strobes or keep of a beat that begins or ends within.
+  /// Byte lanes from `first` up to, not including, `end_`, of up to 128: strobes or keep of a beat with partial data.
   function automatic logic [127:0] lanes(logic [7:0] first, logic [7:0] end_);
     logic [127:0] found;
     for (int i = 0; i < 128; i++) found[i] = 8'(i) >= first && 8'(i) < end_;
     return found;
   endfunction
 
-  /// One response for two parts of a transaction: the worse of both.
+  /// The worse of the responses to two parts of a transaction.
   function automatic resp_e worse(resp_e a, resp_e b);
     return a > b ? a : b;
   endfunction
 
-  // The bundles of a 512-bit port and of registers, for cells whose user gives no types, and for tools that use a cell
+  // The bundles of a 512-bit port and of registers. They are the defaults of the cells, and serve tools that use a cell
   // as their top.
   `AXI_TYPES(axi, 64, 512, 4)
   `AXI_TYPES(axi_joined, 64, 512, 6)

@@ -3,33 +3,33 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// An AXI4 subordinate in its simplest form: a beat of a write or of a read in a cycle, with its address.
+/// A simple AXI4 subordinate port. It gives its user one beat of a write or of a read per cycle, with the address.
 ///
 /// Behaviour:
-/// - Writes: write_o is high for each beat of data, with its address, data and strobes. The user takes it in that cycle, and says with
-///   write_error_i that it cannot (SLVERR for the burst).
+/// - Writes: write_o is high for each beat of data, with its address, data and strobes. The user takes the beat in that
+///   cycle, or raises write_error_i to reject it (SLVERR for the burst).
 /// - Reads: read_o is high for each beat, with its address and AxSIZE. The user gives the data and read_error_i (SLVERR
-///   for the beat) exactly ReadLatency cycles later. ReadBeats beats have room here until the manager takes them.
-/// - INCR and FIXED bursts of every length and size, aligned or not. Narrow beats come with the address of their own
-///   bytes, and data and strobes in their lanes. A read returns the whole word. WRAP is answered with SLVERR, and the
-///   user does not see it.
+///   for the beat) exactly ReadLatency cycles later. Up to ReadBeats beats wait here for the manager.
+/// - INCR and FIXED bursts of every length and size, aligned or not. A narrow beat comes with the address of its own
+///   bytes; its data and strobes are in their lanes. A read returns the whole word. A WRAP burst is answered with
+///   SLVERR, and the user does not see it.
 /// Responses come in the order of the requests, separately for each direction. A write is answered after its last beat
 /// was taken. So a read that is requested after that response comes after the write.
-/// Throughput: a beat a cycle in each direction, without a pause between bursts.
-/// Cuts: every path of the bus, but W: write_error_i, and the room for a response, reach the next cycle only.
-/// Latency: from the address to the first read_o 1 cycle, to R ReadLatency + 2; from W to write_o 0, from the last W to B 1.
+/// Throughput: one beat per cycle in each direction, without a pause between bursts.
+/// Cuts: every path of the bus except W. `write_error_i`, and the room for a response, take effect in the next cycle.
+/// Latency: 1 cycle from address to first read_o, ReadLatency + 2 to R; 0 from W to write_o, 1 from the last W to B.
 /// Reset: forgets transactions in flight.
-/// Requirements: in reset no valid is high.
+/// Requirements: all valid signals are low during reset.
 module axi_port #(
     /// The bundles of the bus: see axi.svh.
     parameter type axi_req_t = axi_pkg::axi_req_t,
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
-    /// Bits of an address, and of data: those of the bundles.
+    /// Bits of an address and of a data word, as in the bundles.
     parameter int unsigned AddressWidth = 64,
     parameter int unsigned DataWidth = 512,
     /// Cycles from read_o to its data; at least 1.
     parameter int unsigned ReadLatency = 1,
-    /// Beats of reads that have room; a power of two, at least 4. Full throughput takes ReadLatency + 3.
+    /// The most read beats that can wait here; a power of two, at least 4. Full throughput needs ReadLatency + 3.
     parameter int unsigned ReadBeats = 32
 ) (
     input wire clk_i,
@@ -63,7 +63,7 @@ module axi_port #(
 
   localparam int unsigned IdWidth = $bits(s_axi_req.aw.id);
 
-  // A burst, and how far it is.
+  // A burst with its attributes.
   typedef struct packed {
     logic [IdWidth-1:0]      id;
     logic [AddressWidth-1:0] addr;
@@ -72,7 +72,7 @@ module axi_port #(
     axi_pkg::burst_e         burst;
   } burst_t;
 
-  // ---- bursts wait in two places, and their beats go one by one: 0 writes, 1 reads
+  // ---- each direction holds up to two bursts, and passes their beats one by one: 0 writes, 1 reads
   logic [1:0] s_valid, s_ready, valid, beat, last, refused;
   burst_t [1:0] s_burst, burst;
   logic [1:0][AddressWidth-1:0] address;
@@ -97,7 +97,7 @@ module axi_port #(
 
     assign last[i]    = beat_q == burst[i].len;
     assign refused[i] = burst[i].burst != axi_pkg::BurstIncr && burst[i].burst != axi_pkg::BurstFixed;
-    // A burst stays within 4 KiB.
+    // A burst stays within 4 KiB, so only the low address bits change.
     assign stays      = first_q || burst[i].burst == axi_pkg::BurstFixed;
     assign offset     = stays ? burst[i].addr[axi_pkg::BoundaryBits-1:0] : offset_q;
     assign address[i] = {burst[i].addr[AddressWidth-1:axi_pkg::BoundaryBits], offset};
@@ -138,14 +138,14 @@ module axi_port #(
       `STREAM_PORTS(m, s_axi_resp.b_valid, s_axi_req.b_ready, s_axi_resp.b)
   );
 
-  // ---- reads: a beat is asked for when its data have room
+  // ---- reads: a beat is requested only if there is room for its data
   typedef struct packed {
     logic               valid;
     logic [IdWidth-1:0] id;
     logic               refused;
     logic               last;
   } asked_t;
-  asked_t asked, here;  // here: the beat whose data are here
+  asked_t asked, here;  // here: the beat whose data arrive in this cycle
   asked_t [ReadLatency-1:0] asked_q;
   logic r_room, r_fits;
   assign beat[1]        = valid[1] && r_room;

@@ -5,21 +5,21 @@
 ///
 /// Behaviour: INCR and FIXED bursts of every length and size, aligned or not, with strobes; WRAP is answered with
 /// SLVERR (see axi_port). Address bits beyond the memory are ignored, so the memory repeats. A read that is requested
-/// after a write's response sees that write. A read that overtakes it sees each byte from before or after.
-/// Throughput: a beat a cycle in each direction.
+/// after a write's response sees that write. A read that overlaps a write sees each byte from before or after it.
+/// Throughput: one beat per cycle in each direction.
 /// Cuts: every path of the bus except those of W.
 /// Latency: from the address to R 3 cycles, 4 with OutputRegister; from the last W to B 1.
 /// Reset: forgets transactions in flight. The contents stay.
-/// Requirements: in reset no valid is high.
+/// Requirements: all valid signals are low during reset.
 module axi_ram #(
     /// The bundles of the bus: see axi.svh.
     parameter type axi_req_t = axi_pkg::axi_req_t,
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
-    /// Words of the bus's width; a power of two, at least 2.
+    /// Number of words, each as wide as the bus; a power of two, at least 2.
     parameter int unsigned Depth = 512,
-    /// In UltraRAM rather than in block RAM.
+    /// Use UltraRAM instead of block RAM.
     parameter bit Ultra = 1'b0,
-    /// The RAM's own output register.
+    /// Use the RAM's own output register.
     parameter bit OutputRegister = 1'b0,
     /// See axi_port.
     parameter int unsigned ReadBeats = 32

@@ -4,16 +4,16 @@
 
 /// An AXI4 subordinate whose transactions become AXI4-Lite accesses of 32 bits.
 ///
-/// Behaviour: one transaction at a time, reads and writes in turn where both wait. A beat is cut into its words, from
-/// the lowest on, one after the other. A write makes words with a strobe, with their strobes. A read makes all words
-/// within the beat's size, and the other lanes are 0. Each response is the worst of its words: for a burst on B, for a
-/// beat on R. Address bits beyond the AXI4-Lite bus are ignored.
-/// Latency: 2 cycles for each word besides those of the access, and 1 for each word of a write without a strobe.
+/// Behaviour: one transaction at a time. Waiting reads and writes alternate. A beat is cut into words, which go one
+/// after the other, the lowest first. For a write, only words with a strobe are sent, with their strobes. For a read,
+/// all words within the beat's size are read, and the other lanes are 0. Each response is the worst response of its
+/// words: of a whole burst on B, of one beat on R. Address bits beyond the AXI4-Lite bus are ignored.
+/// Latency: 2 cycles for each word in addition to the access, and 1 for each word of a write without a strobe.
 /// Paths: from s_axi_req.w to s_axi_resp.w_ready.
 /// Reset: forgets transactions in flight, so a reset must reach both sides of the bus.
-/// Requirements: INCR bursts. In reset no valid is high.
+/// Requirements: only INCR bursts. All valid signals are low during reset.
 module axi_to_lite #(
-    /// The bundles of both buses: see axi.svh. Data of the first have at least 64 bits, of the second 32.
+    /// The bundles of both buses: see axi.svh. The AXI4 bus has at least 64 data bits, the AXI4-Lite bus 32.
     parameter type axi_req_t   = axi_pkg::axi_req_t,
     parameter type axi_resp_t  = axi_pkg::axi_resp_t,
     parameter type lite_req_t  = axi_pkg::axi_lite_req_t,
@@ -54,14 +54,14 @@ module axi_to_lite #(
   state_e state_q;
   logic write_q, reads_next_q, aw_q, w_q, ar_q;
   logic [IdWidth-1:0] id_q;
-  logic [AddressWidth-1:0] address_q;  // of the beat
-  logic [7:0] left_q;  // beats behind this one
+  logic [AddressWidth-1:0] address_q;  // address of the current beat
+  logic [7:0] left_q;  // beats of the burst after this one
   logic [2:0] size_q;
   logic [WordBits-1:0] word_q;
   logic [Words-1:0][31:0] data_q;
   axi_pkg::resp_e worst_q, came;
 
-  // ---- the word
+  // ---- the current word
 
   logic [Words-1:0][31:0] write_data;
   logic [Words-1:0][3:0] strobes;
@@ -155,7 +155,7 @@ module axi_to_lite #(
       default: ;
     endcase
 
-    // The next beat begins, of a write; of a read when this one was taken.
+    // The next beat begins: for a write at the end of this beat, for a read when the manager has taken this beat.
     if (beat_done) state_q <= !write_q ? Give : left_q == '0 ? Answer : Find;
     if (left_q != '0 && (write_q ? beat_done : state_q == Give && s_axi_req.r_ready)) begin
       left_q                               <= left_q - 1'b1;

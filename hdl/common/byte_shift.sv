@@ -2,7 +2,7 @@
 `default_nettype none
 `include "attributes.svh"
 
-/// Moves bytes down by 0 to 3 lanes, in multipliers. In LUTs each bit would cost one, for a choice of four.
+/// Moves bytes down by 0 to 3 lanes with multipliers. With LUTs, every bit would cost one LUT, for a choice of four.
 ///
 /// Behaviour: two registers, for the input (load_i) and for the result (move_i). Byte i of data_o is byte i + down_i of
 /// data_i.
@@ -10,16 +10,16 @@
 /// Reset: none.
 /// Requirements: none.
 ///
-/// The nth bits of all bytes form a number. Times 8, 4, 2 or 1 it is that number shifted, in DSP blocks whose own
-/// registers are both of these. A block of UltraScale+ takes 26 bits without a sign (UG579). Three of these bytes also
-/// go to the next block. Simulation has the registers and a shift. formal/byte_shift_proof.sv shows that multipliers
-/// give the same result.
+/// Bit n of all bytes forms a number. Multiplied by 8, 4, 2 or 1, that number is shifted. The input and result
+/// registers are inside the DSP blocks. A block of UltraScale+ takes 26 unsigned bits (UG579), three of which it shares
+/// with the next block. Simulation uses registers and a plain shift; formal/byte_shift_proof.sv shows that both forms
+/// agree.
 module byte_shift #(
     /// Bytes of the result; data_i has 3 more.
     parameter int unsigned Bytes = 64,
-    /// As multipliers.
+    /// Use multipliers instead of a plain shift.
     parameter bit Multipliers = `SYNTHESISED,
-    /// Bits of the result that a multiplier brings; at most 23.
+    /// Bits of the result that one multiplier computes; at most 23.
     parameter int unsigned Each = 22
 ) (
     input  wire                   clk_i,

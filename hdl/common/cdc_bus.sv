@@ -3,17 +3,17 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// A stream from s_clk_i to m_clk_i with a handshake of request and acknowledge. One beat is in flight at a time.
+/// A stream from s_clk_i to m_clk_i by a request and acknowledge handshake. One beat is in flight at a time.
 ///
-/// Behaviour: the payload waits in one register of s_clk_i, a toggle tells the other side, and a toggle back says that
-/// the beat was taken. m_payload is that register, so it stays until m_ready. For a beat in each cycle use cdc_fifo.
-/// Latency: first beat in to m_valid 1 cycle of s_clk_i and Stages cycles of m_clk_i; from m_ready to s_ready 1 cycle of m_clk_i and Stages cycles
-/// of s_clk_i.
+/// Behaviour: the payload waits in a register of s_clk_i. One toggle signals it to the other side, another confirms
+/// that it was taken. `m_payload` is that register, so it is stable until m_ready. For one beat per cycle use
+/// cdc_fifo.
+/// Latency: from s_valid to m_valid 1 cycle of s_clk_i and Stages of m_clk_i; from m_ready to s_ready the reverse.
 /// Paths: none from input to output, except from the resets to s_ready and m_valid.
 /// Reset: either reset empties both sides, see cdc_reset. A beat in flight is lost, and s_ready and m_valid are low
-/// until the reset is over. After configuration of the FPGA it is empty, and needs no reset.
-/// Requirements: in reset s_valid is low.
-/// Clock crossing: toggles by sync; cdc_bus.xdc gives the payload a cycle of m_clk_i, since m_valid comes Stages cycles later.
+/// until the reset is over. After configuration of the FPGA the cell is empty, and does not need a reset.
+/// Requirements: s_valid is low during reset.
+/// Clock crossing: toggles by sync. `cdc_bus.xdc` allows the payload 1 cycle of m_clk_i; m_valid needs Stages cycles.
 module cdc_bus #(
     /// Bits of the payload; at least 1.
     parameter int unsigned Width  = 8,
@@ -49,7 +49,7 @@ module cdc_bus #(
       .m_clear_o(m_clear)
   );
 
-  // A beat is in flight while the two differ.
+  // A beat is in flight while asked_q and taken_q differ.
   logic asked_q = 1'b0;
   logic taken_q = 1'b0;
   logic asked, taken;

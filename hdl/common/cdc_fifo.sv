@@ -5,16 +5,16 @@
 
 /// A queue in a stream from s_clk_i to m_clk_i.
 ///
-/// Behaviour: a RAM of Depth beats in LUTs, and one register for the beat at the output. Each side sends its pointer to
-/// the other side in Gray code, where one bit changes at a time. So a pointer that is read during a change is the old
-/// one or the new one.
-/// Latency: first beat in to first beat out 1 cycle of s_clk_i and Stages + 1 cycles of m_clk_i. Throughput is a beat a cycle of the slower clock if
-/// Depth is at least 2 Stages + 4.
+/// Behaviour: a RAM of Depth beats in LUTs, and a register for the output beat. Each side sends its pointer to the
+/// other in Gray code, in which one bit changes at a time. So a pointer that is sampled during a change has either the
+/// old or the new value.
+/// Latency: from input to output 1 cycle of s_clk_i and Stages + 1 cycles of m_clk_i. The throughput is one beat per
+/// cycle of the slower clock if Depth is at least 2 * Stages + 4.
 /// Paths: none from input to output, except from s_rst_i to s_ready.
 /// Reset: either reset empties both sides, see cdc_reset. Beats inside are lost, and s_ready and m_valid are low until
-/// the reset is over. After configuration of the FPGA it is empty.
-/// Requirements: in reset s_valid is low.
-/// Clock crossing: pointers by sync. cdc_fifo.xdc bounds their skew, and the path from the RAM to the output register.
+/// the reset is over. After configuration of the FPGA the queue is empty.
+/// Requirements: s_valid is low during reset.
+/// Clock crossing: pointers by sync. cdc_fifo.xdc bounds their skew and the delay from the RAM to the output register.
 module cdc_fifo #(
     /// Bits of the payload; at least 1.
     parameter int unsigned Width  = 8,
@@ -43,7 +43,7 @@ module cdc_fifo #(
 
   localparam int unsigned AddressWidth = $clog2(Depth);
 
-  // One bit more than an address, to tell a full queue from an empty one.
+  // One bit more than an address, to distinguish a full queue from an empty one.
   typedef logic [AddressWidth:0] pointer_t;
   function automatic pointer_t gray_of(pointer_t pointer);
     return pointer ^ (pointer >> 1);
@@ -70,7 +70,7 @@ module cdc_fifo #(
   logic valid_q = 1'b0;
   logic [Width-1:0] payload_q;
 
-  pointer_t write_next, read_next, write_seen, read_seen;  // seen: by the other side, in Gray code
+  pointer_t write_next, read_next, write_seen, read_seen;  // seen: the other side's pointer, in Gray code
   logic put, fetch;
   logic [Width-1:0] ram_payload;
 
@@ -91,7 +91,7 @@ module cdc_fifo #(
       .value_o(read_seen)
   );
 
-  // Depth apart: in Gray code the two upper bits differ.
+  // The queue is full if the pointers are Depth apart. In Gray code their two upper bits then differ.
   assign s_ready    = write_gray_q != (read_seen ^ (pointer_t'(2'b11) << (AddressWidth - 1))) && !s_rst;
   assign put        = s_valid && s_ready;
   assign fetch      = read_gray_q != write_seen && (!valid_q || m_ready) && !m_rst;

@@ -3,15 +3,15 @@
 
 /// Resets both sides of a clock crossing when either side is reset.
 ///
-/// Behaviour: a side stops (s_rst_o, m_rst_o) with its own reset, or when it learns that the other side has stopped. It
-/// clears the values that the other side sees (s_clear_o, m_clear_o) while the other side has certainly stopped. It
-/// continues when its own reset is over and the other side's cleared values have arrived. So no side ever acts on a
-/// value that jumps because of a reset.
-/// Latency: own reset to output none, to the other side's output Stages + 1 of its cycles. A reset ends after at least 2 Stages + 4 cycles of the
-/// slower clock.
+/// Behaviour: a side stops (s_rst_o, m_rst_o) during its own reset, and when it sees that the other side has stopped.
+/// It clears the values that the other side reads (s_clear_o, m_clear_o) only while the other side is certain to be
+/// stopped. It continues when its own reset is over and the other side's cleared values have arrived. So no side ever
+/// acts on a value that a reset has changed.
+/// Latency: 0 from a reset to its side's output, Stages + 1 of the other side's cycles to the other output. A reset
+/// lasts at least 2 * Stages + 4 cycles of the slower clock.
 /// Paths: each side's reset to its s_rst_o or m_rst_o.
 /// Reset: the resets are inputs. After configuration of the FPGA no reset is in progress.
-/// Requirements: both clocks run, else a reset does not end.
+/// Requirements: both clocks run. Otherwise a reset does not end.
 /// Clock crossing: by sync.
 module cdc_reset #(
     /// Flip-flops of each synchroniser; at least 2.
@@ -21,9 +21,9 @@ module cdc_reset #(
     input wire m_clk_i,
 
     input  wire  s_rst_i,
-    /// The side takes and gives nothing.
+    /// The side is stopped: it neither accepts nor sends beats.
     output logic s_rst_o,
-    /// The side clears the registers that the other side reads. Only with s_rst_o.
+    /// The side clears the registers that the other side reads. High only while s_rst_o is high.
     output logic s_clear_o,
 
     input  wire  m_rst_i,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// One side of cdc_reset: a handshake in four phases with the other side.
-///
-/// Behaviour: after a reset hold_o stays high until told_i says that the other side has stopped and cleared. While the other side's hold_i is high,
-/// this side stops and clears, and told_o says so. A reset during the end of the handshake before it waits for that end.
+/// One side of cdc_reset: a four-phase handshake with the other side.
+/// Behaviour: after a reset hold_o stays high until told_i reports that the other side has stopped and cleared. While
+/// hold_i is high, this side stops and clears, and reports this by told_o. A reset that comes while the previous
+/// handshake is ending waits for its end.
 /// Latency, Paths, Requirements: see cdc_reset.
 /// Reset: rst_i is an input. After configuration of the FPGA no reset is in progress.
 /// Clock crossing: by sync.
@@ -15,10 +15,10 @@ module cdc_reset_side #(
     input wire clk_i,
     input wire rst_i,
 
-    // From flip-flops, to the other side.
+    // Outputs of flip-flops, for the other side.
     output logic hold_o,
     output logic told_o,
-    // From the other side's clock.
+    // Inputs from the other side's clock.
     input  wire  hold_i,
     input  wire  told_i,
 
@@ -30,7 +30,7 @@ module cdc_reset_side #(
   // verilator lint_off PROCASSINIT
 
   logic hold_q = 1'b0;
-  logic pending_q = 1'b0;  // a reset that waits for the end of the handshake before it
+  logic pending_q = 1'b0;  // a reset that waits for the end of the previous handshake
   logic told_q = 1'b0;
   logic known_q = 1'b0;
   logic hears, known, asks;
@@ -54,7 +54,7 @@ module cdc_reset_side #(
     known_q <= known;
     told_q  <= hears;
     if (hold_q) begin
-      // Values that were cleared in the first cycle of `known` leave one cycle ahead of hold_q, and so arrive before
+      // Values cleared in the first cycle of `known` leave one cycle before hold_q changes, so they arrive before
       // it.
       hold_q <= rst_i || !known_q;
     end else begin

@@ -3,9 +3,9 @@
 
 /// Many event counters in one block RAM.
 ///
-/// Behaviour: in every cycle one counter may grow by amount_i, also the same one in consecutive cycles. Counters wrap.
-/// clear_i, and reset, set all to 0, one in each cycle (clearing_o). Events in that time are not counted.
-/// Latency: an event can be read 2 cycles later; read_data_o 1 cycle after read_i, kept until the next.
+/// Behaviour: in each cycle one counter may grow by amount_i, even the same one in every cycle. Counters wrap. clear_i
+/// or reset sets all to 0, one per cycle (clearing_o). Events during this time are lost.
+/// Latency: an event can be read 2 cycles later. `read_data_o` comes 1 cycle after read_i, and stays until the next.
 /// Reset: begins to clear.
 /// Requirements: index_i and read_index_i are below Counters.
 module counter_ram #(
@@ -43,7 +43,7 @@ module counter_ram #(
   logic add_q;
   logic [IndexWidth-1:0] index_q;
   logic [AmountWidth-1:0] amount_q;
-  // Data that were written during a read of the RAM, which the read did not see.
+  // Data written to the RAM in the same cycle as a read, which returned the old data.
   logic forward_q;
   logic [Width-1:0] written_q;
   logic clearing_q;

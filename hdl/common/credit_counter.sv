@@ -2,13 +2,13 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Counts the credits that are left to send.
+/// Counts the remaining send credits.
 ///
-/// Behaviour: starts with Credits. take_i uses one, give_i returns one, and both may happen at once. available_o and
-/// count_o come from registers: a credit given in this cycle can be taken in the next.
+/// Behaviour: starts with Credits. `take_i` uses one, give_i returns one, and both may happen at once. `available_o`
+/// and count_o come from registers: a credit given in this cycle can be taken in the next.
 /// Latency: 1 cycle.
-/// Reset: all credits are here.
-/// Requirements: take_i only with available_o. Not more may be given than was taken.
+/// Reset: all credits are available.
+/// Requirements: take_i only while available_o is high. At most as many credits are given as were taken.
 module credit_counter #(
     /// Credits at the start; at least 1.
     parameter int unsigned Credits = 16,

@@ -2,14 +2,14 @@
 `default_nettype none
 `include "stream.svh"
 
-/// The memory of a fifo with its read side as a stream. stream_fifo or packet_fifo owns the pointers.
+/// The memory of a FIFO, with a stream as its read side. `stream_fifo` or packet_fifo owns the pointers.
 ///
-/// Behaviour: the RAM's output is the stream's payload, so no bit of it passes a multiplexer. In LUTs (Block = 0) the
-/// entry at read_address_i is the payload at once. In block RAM it is fetched into the RAM's output register, which is
-/// then one more place (held_o).
+/// Behaviour: the RAM's output is the stream's payload, without a multiplexer. In LUTs (Block = 0) the entry at
+/// read_address_i is the payload in the same cycle. In block RAM the entry is fetched into the RAM's output register,
+/// which holds one more entry (held_o).
 /// Latency: from a write to m_valid 1 cycle in LUTs, 2 in block RAM.
 /// Reset: forgets the fetched entry.
-/// Requirements: available_i only while read_address_i names a written entry that was not yet fetched.
+/// Requirements: available_i is high only while read_address_i names a written entry that has not been fetched.
 module fifo_ram #(
     /// Bits of an entry; at least 1.
     parameter int unsigned Width = 8,
@@ -32,9 +32,9 @@ module fifo_ram #(
     /// There is an entry at read_address_i.
     input  wire                     available_i,
     input  wire  [AddressWidth-1:0] read_address_i,
-    /// It leaves the RAM in this cycle.
+    /// The entry at read_address_i leaves the RAM in this cycle.
     output logic                    fetch_o,
-    /// The output register holds an entry that left the RAM and was not yet taken.
+    /// The output register holds an entry that left the RAM and has not been taken.
     output logic                    held_o
 );
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// A memory in LUTs: one write port, read ports without a clock.
+/// A memory in LUTs with one write port and asynchronous read ports.
 ///
 /// Behaviour: a write can be read in the next cycle. A read in the same cycle returns the old content.
 /// Latency: reading 0 cycles, writing 1.
@@ -10,9 +10,9 @@
 module lutram #(
     /// Bits of an entry; at least 1.
     parameter int unsigned Width = 8,
-    /// Entries; at least 2. LUTs come in 32 and 64.
+    /// Entries; at least 2. A LUT holds 32 or 64.
     parameter int unsigned Depth = 32,
-    /// Read ports; at least 1. Each costs as much as the memory itself, or nearly.
+    /// Read ports; at least 1. Each costs nearly as much as the memory itself.
     parameter int unsigned ReadPorts = 1,
     localparam int unsigned AddressWidth = $clog2(Depth)
 ) (

@@ -3,25 +3,25 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// A queue of whole frames: store and forward, with bad frames dropped at their end.
+/// A store-and-forward queue of whole frames. A bad frame is dropped at its end.
 ///
-/// Behaviour: a frame comes out when it is complete, and then without a gap. s_bad with the last beat drops it. With
-/// DropWhenFull s_ready is always 1, and a frame without room is dropped. Without it, the sender waits, and only a
-/// frame longer than the fifo is dropped (it could never come out). Frames in = frames out + dropped_bad_o +
-/// dropped_full_o. Each of the latter is 1 for one cycle for each frame. A frame that is both bad and without room
+/// Behaviour: a frame comes out when it is complete, and then without a gap. `s_bad` with the last beat drops the
+/// frame. With DropWhenFull s_ready is always 1, and a frame without room is dropped. Otherwise the sender waits, and
+/// only a frame longer than the queue is dropped, since it could never come out. Every frame comes out or is counted:
+/// dropped_bad_o or dropped_full_o is 1 for one cycle for each dropped frame. A frame that is both bad and without room
 /// counts as bad.
 /// Cuts every path.
 /// Latency: from a frame's last beat in to its first beat out 1 cycle in LUTs, 2 in block RAM.
-/// Reset: empties it.
-/// Requirements: in reset s_valid is low, and the next beat after it begins a frame.
+/// Reset: empties the queue.
+/// Requirements: s_valid is low during reset, and the first beat after it begins a frame.
 module packet_fifo #(
     /// Bits of the payload, without last; at least 1.
     parameter int unsigned Width = 8,
-    /// Beats that it holds, and of the longest frame; a power of two, at least 2.
+    /// Beats that the queue holds, and so the longest frame; a power of two, at least 2.
     parameter int unsigned Depth = 512,
-    /// In block RAM rather than in LUTs.
+    /// Use block RAM instead of LUTs.
     parameter bit Block = Depth > 64,
-    /// With Block: in UltraRAM.
+    /// With Block: use UltraRAM.
     parameter bit Ultra = 1'b0,
     /// Drop frames that find no room, instead of making the sender wait.
     parameter bit DropWhenFull = 1'b0
@@ -31,7 +31,7 @@ module packet_fifo #(
 
     `STREAM_RECEIVER(s, logic [Width-1:0])
     input wire s_last,
-    /// Looked at with the last beat only.
+    /// Read only with the last beat.
     input wire s_bad,
 
     `STREAM_SENDER(m, logic [Width-1:0])
@@ -50,17 +50,17 @@ module packet_fifo #(
 
   localparam int unsigned AddressWidth = $clog2(Depth);
 
-  // One bit more than an address, to tell full from empty. read_q <= commit_q <= write_q, modulo the size. Beats
-  // between the first two may come out. Beats between the last two belong to the incoming frame.
+  // One bit more than an address, to distinguish full from empty. `read_q` <= commit_q <= write_q, modulo the size.
+  // Beats between read_q and commit_q may come out. Beats between commit_q and write_q belong to the incoming frame.
   logic [AddressWidth:0] read_q, commit_q, write_q;
   logic full, alone, lost_q, lost;
   logic put, fetch, unused_held;
 
   assign full           = write_q == (read_q ^ {1'b1, {AddressWidth{1'b0}}});
-  // Nothing will ever leave to make room for this frame.
+  // No complete frame is left to come out, so no room will become free for this frame.
   assign alone          = read_q == commit_q;
   assign s_ready        = DropWhenFull || !full || alone || lost_q;
-  // This beat, or one of this frame before it, found no room.
+  // This beat, or an earlier beat of this frame, found no room.
   assign lost           = lost_q || full;
   assign put            = s_valid && s_ready;
 

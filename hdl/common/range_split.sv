@@ -2,18 +2,18 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Cuts a range of addresses into pieces that lie between multiples of a power of two.
+/// Cuts an address range into pieces at multiples of a power of two.
 ///
-/// Behaviour: a range is an address and a length in bytes. Its pieces go out in the order of their addresses. None
-/// crosses a multiple of 2^s_limit, so none is longer than that, and all but the first begin at one. m_first and m_last
-/// mark the range's ends. Each piece carries the range's user bits. m_reach is m_length less 1, for users that need a
-/// piece's last byte, and is available earlier.
-/// The 4 KiB rule of AXI, and MRRS and MPS of PCIe, require this.
-/// Cuts: from the range to its pieces every path. m_ready passes to s_ready.
-/// Latency: 1 cycle, then a piece a cycle, without a pause between ranges.
-/// Reset: forgets the range within.
-/// Requirements: in reset s_valid is low. The length is at least 1; the limit is at most MaxLimit; a range may not go round the end of the
-/// address space.
+/// Behaviour: a range is an address and a length in bytes. Its pieces go out in ascending order. No piece crosses a
+/// multiple of 2^s_limit, so 2^s_limit is also the maximum length. Every piece except the first begins at such a
+/// multiple. `m_first` and m_last mark the range's ends. Each piece carries the range's user bits. `m_reach` is
+/// m_length less 1, for users that need a piece's last byte. It is available earlier.
+/// The 4 KiB rule of AXI, and MRRS and MPS of PCIe, require such cuts.
+/// Cuts: every path from the range to its pieces. `m_ready` passes through to s_ready.
+/// Latency: 1 cycle, then one piece per cycle, without a pause between ranges.
+/// Reset: forgets the current range.
+/// Requirements: s_valid is low during reset. The length is at least 1, and the limit at most MaxLimit. A range must
+/// not wrap around the end of the address space.
 module range_split #(
     /// Bits of an address; more than MaxLimit.
     parameter int unsigned AddressWidth = 64,
@@ -59,18 +59,18 @@ module range_split #(
     $fatal(1, "UserWidth must be at least 1 in %m");
   end
 
-  // As wide as a length and as a piece.
+  // Wide enough for a length and for a piece.
   localparam int unsigned LeftWidth = LengthWidth > PieceWidth ? LengthWidth : PieceWidth;
 
   logic valid_q, first_q;
   logic [AddressWidth-1:0] address_q;
-  logic [LeftWidth-1:0] left_q, behind;  // less 1 each: what is left, and what will be behind this piece
+  logic [LeftWidth-1:0] left_q, behind;  // each less 1: remaining bytes, and bytes that remain after this piece
   logic [MaxLimit-1:0] mask_q;  // the limit, less 1
   logic [UserWidth-1:0] user_q;
-  logic [MaxLimit-1:0] room;  // to the next multiple of the limit, less 1
+  logic [MaxLimit-1:0] room;  // bytes to the next multiple of the limit, less 1
   logic more;
 
-  // Lengths less 1 need no arithmetic for the room, and one subtraction says how the range goes on.
+  // With lengths less 1, the room needs no arithmetic, and one subtraction shows whether another piece follows.
   assign room           = mask_q & ~address_q[MaxLimit-1:0];
   assign {more, behind} = {1'b0, left_q} + {1'b0, ~LeftWidth'(room)};
   assign m_last         = !more;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// Brings a reset of another clock, or of none, to clk_i.
+/// Synchronises a reset from another clock, or an asynchronous reset, with clk_i.
 ///
-/// Behaviour: rst_o rises with rst_i, without a clock, and falls with an edge of clk_i.
-/// Latency: rst_i low to rst_o low Stages cycles, or one more where rst_i falls close to an edge.
-/// Reset: none. rst_o is high after configuration of the FPGA.
+/// Behaviour: rst_o rises with rst_i, asynchronously, and falls with an edge of clk_i.
+/// Latency: rst_o falls Stages cycles after rst_i, or one more if rst_i falls close to an edge.
+/// Reset: none. `rst_o` is high after configuration of the FPGA.
 /// Requirements: rst_i has no glitches, so it must come from a flip-flop, with at most an inverter between. Registers
-/// that clear synchronously with rst_o may see its rising edge in different cycles, so they must not rely on the first
+/// that clear synchronously with rst_o may see its rising edge in different cycles. So they must not rely on the first
 /// cycle of the reset.
 /// Clock crossing: reset_sync.xdc takes the paths to the presets out of timing analysis.
 module reset_sync #(
-    /// Flip-flops in a row; at least 2.
+    /// Flip-flops in the chain; at least 2.
     parameter int unsigned Stages = 2
 ) (
     input wire clk_i,

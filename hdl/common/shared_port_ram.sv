@@ -2,11 +2,11 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// A memory in UltraRAM for two: one port that writes, one that reads or writes; one clock.
+/// A memory in UltraRAM with two ports and one clock: one port writes, the other reads or writes.
 ///
 /// Behaviour: read_data_o holds its value while read_i is low. A read of the entry that the other port writes in the
-/// same cycle returns the new content. When both write one entry, port_* wins. An UltraRAM does both by itself, because
-/// its port A comes before its port B.
+/// same cycle returns the new content. If both write the same entry, port_* wins. UltraRAM behaves like this by itself,
+/// because its port A acts before its port B.
 /// Latency: reading 1 cycle, 2 with OutputRegister (read_i then needs no second pulse); writing 1.
 /// Reset: none. Contents start at 0.
 /// Requirements: port_read_i and port_write_i are never high together.
@@ -15,7 +15,7 @@ module shared_port_ram #(
     parameter int unsigned Width = 72,
     /// Entries; at least 2. UltraRAM comes in blocks of 4096 times 72 bits.
     parameter int unsigned Depth = 4096,
-    /// The RAM's own output register: one cycle more, a much shorter path from clock to data.
+    /// Use the RAM's own output register. It adds one cycle and makes the path from clock to data much shorter.
     parameter bit OutputRegister = 1'b0,
     localparam int unsigned AddressWidth = $clog2(Depth)
 ) (

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// A memory in block RAM or UltraRAM: one write port, one read port, one clock.
+/// A memory in block RAM or UltraRAM with one write port, one read port and one clock.
 ///
-/// Behaviour: each bit of write_i writes its part of an entry. read_data_o holds its value while read_i is low. A read
-/// of the entry that is written in the same cycle returns the old content (Forward = 0) or the new content (Forward =
-/// 1).
+/// Behaviour: each bit of write_i enables the write of its part of the entry. `read_data_o` holds its value while
+/// read_i is low. A read of the entry that is written in the same cycle returns the old content (Forward = 0) or the
+/// new content (Forward = 1).
 /// Latency: reading 1 cycle, 2 with OutputRegister (read_i then needs no second pulse); writing 1.
 /// Reset: none. Contents start at 0 in block RAM and simulation. UltraRAM always starts at 0.
 /// Requirements: none.
@@ -14,13 +14,13 @@ module simple_dual_port_ram #(
     parameter int unsigned Width = 8,
     /// Entries; at least 2.
     parameter int unsigned Depth = 512,
-    /// Bits that are written together; divides Width. Block RAM and UltraRAM have write enables for 8 or 9 bits.
+    /// Bits with a common write enable; divides Width. Block RAM and UltraRAM have write enables for 8 or 9 bits.
     parameter int unsigned WriteWidth = Width,
-    /// In UltraRAM, which comes in blocks of 4096 times 72 bits, rather than in block RAM (512 times 72).
+    /// Use UltraRAM, in blocks of 4096 times 72 bits, instead of block RAM (512 times 72).
     parameter bit Ultra = 1'b0,
     /// A read of the entry being written returns the new data; costs a register and a multiplexer of Width bits.
     parameter bit Forward = 1'b0,
-    /// The RAM's own output register: one cycle more, a much shorter path from clock to data.
+    /// Use the RAM's own output register. It adds one cycle and makes the path from clock to data much shorter.
     parameter bit OutputRegister = 1'b0,
     localparam int unsigned AddressWidth = $clog2(Depth),
     localparam int unsigned Writes = Width / WriteWidth

@@ -4,7 +4,7 @@
 //
 //   `STREAM_RECEIVER(prefix, kind)   in a module's list of ports, before others and without a comma, which it brings: prefix_valid, prefix_ready,
 //                                    and prefix_payload of the type kind
-//   `STREAM_SENDER(prefix, kind)     the same, the other way
+//   `STREAM_SENDER(prefix, kind)     the same for the sender
 //   `STREAM_PORTS(port, valid, ready, payload)  in an instance: the three ports port_valid, port_ready and port_payload
 `ifndef WHERRY_STREAM_SVH
 `define WHERRY_STREAM_SVH

@@ -3,23 +3,23 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// Several streams to one, a beat or a packet at a time.
+/// Merges several streams into one, by beats or by packets.
 ///
-/// Behaviour: offers the beat of one input that has one: the next after the last winner (round robin), or the lowest
-/// (Fixed). Once offered, a beat stays until it is taken. With Packets, the input keeps the output until its last beat
-/// was taken, even if it pauses. Cuts nothing: valid and payload pass forward through the choice, and m_ready passes to
-/// the winner's ready. A stream_register behind it is nearly always right.
-/// Latency: 0 cycles; the output is never idle while an input that may go has a beat.
-/// Reset: no input holds the output, and input 0 is the first in turn.
-/// Requirements: in reset s_valid is low. Without Packets s_last is passed on and means nothing.
+/// Behaviour: offers the beat of one waiting input: the next after the last winner (round robin), or the lowest
+/// (Fixed). An offered beat stays until it is taken. With Packets, an input keeps the output until its last beat is
+/// taken, even if it pauses. Cuts no path: valid and payload pass forward through the choice, and m_ready passes to the
+/// winner's ready. A stream_register behind the arbiter is nearly always right.
+/// Latency: 0 cycles. The output is never idle while an eligible input has a beat.
+/// Reset: no input holds the output, and input 0 is first in turn.
+/// Requirements: s_valid is low during reset. Without Packets s_last is passed on and has no effect.
 module stream_arbiter #(
     /// Inputs; at least 2.
     parameter int unsigned Inputs = 2,
-    /// Bits of the payload, without last; at least 1. A multiplexer of this width is the cost: up to 4 inputs a LUT a bit.
+    /// Bits of the payload, without last; at least 1. Its multiplexer costs one LUT per bit for up to 4 inputs.
     parameter int unsigned Width = 8,
-    /// The lowest input wins, rather than the next in turn. It may starve the others.
+    /// The lowest input wins, instead of the next in turn. It may starve the others.
     parameter bit Fixed = 1'b0,
-    /// Change inputs after a beat with last only.
+    /// Change inputs only after a beat with last.
     parameter bit Packets = 1'b0,
     localparam int unsigned IndexWidth = $clog2(Inputs)
 ) (
@@ -33,7 +33,7 @@ module stream_arbiter #(
 
     `STREAM_SENDER(m, logic [Width-1:0])
     output logic                  m_last,
-    /// Whose beat it is.
+    /// The input that the beat comes from.
     output logic [IndexWidth-1:0] m_index
 );
 
@@ -46,7 +46,7 @@ module stream_arbiter #(
 
   logic hold_q;  // holder_q keeps the output
   logic [IndexWidth-1:0] holder_q, choice;
-  logic [Inputs-1:0] later_q;  // inputs after the last winner; they come first
+  logic [Inputs-1:0] later_q;  // inputs after the last winner; they have priority
 
   always_comb begin
     choice = '0;

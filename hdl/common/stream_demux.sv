@@ -3,13 +3,13 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// One stream to one of several outputs.
+/// Routes one stream to one of several outputs.
 ///
-/// Behaviour: the beat is offered to output select_i alone. The payload goes past, to all outputs: m_payload = s_payload. Cuts
-/// nothing: valid and payload pass forward, the chosen output's ready passes back.
+/// Behaviour: the beat is offered only to output select_i. The payload goes to all outputs unchanged: m_payload =
+/// s_payload. Cuts no path: valid and payload pass forward, and the selected output's ready passes back.
 /// Latency: 0 cycles.
-/// Reset: it has no state.
-/// Requirements: select_i belongs to the payload: below Outputs, and kept while the beat waits.
+/// Reset: the cell has no state.
+/// Requirements: select_i is below Outputs, and is stable while the beat waits.
 module stream_demux #(
     /// Outputs; at least 2.
     parameter int unsigned Outputs = 2,
@@ -17,7 +17,7 @@ module stream_demux #(
     parameter int unsigned Width = 8,
     localparam int unsigned IndexWidth = $clog2(Outputs)
 ) (
-    // For the assertions.
+    // Used only by the assertions.
     input wire clk_i,
     input wire rst_i,
 

@@ -2,7 +2,7 @@
 `default_nettype none
 `include "stream.svh"
 
-/// A queue in a stream. It is stream_fifo_level for users that do not need the fill level.
+/// A queue in a stream: stream_fifo_level without the signal for the fill level.
 ///
 /// Behaviour, latency, reset and requirements are the same as in stream_fifo_level.
 module stream_fifo #(
@@ -10,9 +10,9 @@ module stream_fifo #(
     parameter int unsigned Width = 8,
     /// Beats that it holds; a power of two, at least 2.
     parameter int unsigned Depth = 32,
-    /// In block RAM rather than in LUTs.
+    /// Use block RAM instead of LUTs.
     parameter bit Block = Depth > 64,
-    /// With Block: in UltraRAM.
+    /// With Block: use UltraRAM.
     parameter bit Ultra = 1'b0
 ) (
     input wire clk_i,

@@ -3,24 +3,24 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// A queue in a stream, which says when it is nearly full.
+/// A queue in a stream, with a signal that it is nearly full.
 ///
-/// Behaviour: holds Depth beats. Cuts every path. ready comes from a bit of the count (a full fifo takes no beat, even
-/// while one leaves), and valid comes from a register. The payload is the RAM's output (from LUTs, or from the register
-/// within block RAM).
-/// Latency: first beat in to first beat out 1 cycle in LUTs, 2 in block RAM; full throughput in both.
-/// Reset: empties it.
-/// Requirements: in reset s_valid is low.
+/// Behaviour: holds Depth beats. Cuts every path. ready comes from a bit of the count, so a full queue does not accept
+/// a beat even while one leaves. valid comes from a register. The payload is the RAM's output (from LUTs, or from the
+/// register inside block RAM).
+/// Latency: from input to output 1 cycle in LUTs, 2 in block RAM; full throughput in both.
+/// Reset: empties the queue.
+/// Requirements: s_valid is low during reset.
 module stream_fifo_level #(
     /// Bits of the payload; at least 1.
     parameter int unsigned Width = 8,
     /// Beats that it holds; a power of two, at least 2.
     parameter int unsigned Depth = 32,
-    /// In block RAM rather than in LUTs.
+    /// Use block RAM instead of LUTs.
     parameter bit Block = Depth > 64,
-    /// With Block: in UltraRAM, which has 4096 places at any Depth.
+    /// With Block: use UltraRAM, which has 4096 places at any Depth.
     parameter bit Ultra = 1'b0,
-    /// almost_full_o from so many beats on; 1 to Depth.
+    /// almost_full_o is high when the queue holds at least this many beats; 1 to Depth.
     parameter int unsigned AlmostFull = Depth - 1
 ) (
     input wire clk_i,
@@ -30,7 +30,7 @@ module stream_fifo_level #(
 
     `STREAM_SENDER(m, logic [Width-1:0])
 
-    /// It holds so many.
+    /// The queue holds at least AlmostFull beats.
     output logic almost_full_o
 );
 
@@ -60,7 +60,7 @@ module stream_fifo_level #(
   always_ff @(posedge clk_i) begin
     if (put) write_q <= write_q + 1'b1;
     if (fetch) read_q <= read_q + 1'b1;
-    // What m_ready does is known late: it only enables.
+    // m_ready arrives late in the cycle, so it drives only the clock enables.
     if (put != take) begin
       count_q <= put ? count_q + 1'b1 : count_q - 1'b1;
       some_q  <= put || count_q[CountWidth-1:1] != '0;

@@ -5,20 +5,20 @@
 
 /// A register in a stream, at full throughput.
 ///
-/// Behaviour: without CutReady it takes a beat if it is empty or is being emptied. With CutReady it has room for two
-/// beats: the output register, and a second one for the beat that arrives while s_ready, which is also a register, is
-/// still high.
-/// Cuts: valid and payload; with CutReady also ready. Without, m_ready passes through to s_ready.
+/// Behaviour: without CutReady it accepts a beat if it is empty or its beat is being taken. With CutReady it has room
+/// for two beats. `s_ready` is then a register, which falls one cycle late. The second place holds the beat that
+/// arrives meanwhile.
+/// Cuts: valid and payload; with CutReady also ready. Without CutReady, m_ready passes through to s_ready.
 /// Latency: 1 cycle.
-/// Reset: empties it; the payload keeps its value.
-/// Requirements: in reset s_valid is low.
+/// Reset: empties the register. The payload keeps its value.
+/// Requirements: s_valid is low during reset.
 module stream_register #(
     /// Bits of the payload; at least 1.
     parameter int unsigned Width = 8,
     /// Also cut the path of ready. This costs a second register and a multiplexer of Width bits. For wide streams, a
     /// stream_fifo of depth 32 cuts the same paths for less.
     parameter bit CutReady = 1'b0,
-    /// Cut it for nothing instead: a beat in two cycles at most. Not with CutReady.
+    /// Cut the path of ready without this cost, at half the throughput: one beat in two cycles. Not with CutReady.
     parameter bit Half = 1'b0
 ) (
     input wire clk_i,
@@ -48,7 +48,7 @@ module stream_register #(
     assign s_ready = !aside_valid_q;
 
     always_ff @(posedge clk_i) begin
-      // aside_q follows the input while it is free: its enable depends on a register only.
+      // aside_q follows the input while it is free, so its enable depends on a register only.
       if (!aside_valid_q) aside_q <= s_payload;
       if (move) begin
         valid_q <= aside_valid_q || s_valid;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// Synchronises levels of another clock with clk_i, each bit by itself.
+/// Synchronises signals from another clock with clk_i, each bit separately.
 ///
 /// Behaviour: value_o follows value_i through Stages flip-flops. Bits that change together may arrive in different cycles.
-/// Latency: Stages cycles, or one less or more where value_i changes close to an edge.
+/// Latency: Stages cycles, or one less or more if value_i changes close to an edge.
 /// Reset: none. The flip-flops start with Initial after configuration of the FPGA.
-/// Requirements: each bit of value_i comes from a flip-flop, without logic between, and keeps its value for at least one and a half cycles of clk_i.
+/// Requirements: each bit of value_i comes directly from a flip-flop, and is stable for at least 1.5 cycles of clk_i.
 /// Clock crossing: sync.xdc takes the path to the first flip-flop out of timing analysis.
 module sync #(
     /// Bits; at least 1.
     parameter int unsigned Width = 1,
-    /// Flip-flops in a row; at least 2.
+    /// Flip-flops in the chain; at least 2.
     parameter int unsigned Stages = 2,
     /// The initial value of every bit.
     parameter bit Initial = 1'b0

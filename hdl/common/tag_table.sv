@@ -3,23 +3,23 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// Transactions in flight, by tag: allocated at the start, completed in any order, retired in the order of allocation
-/// or of completion.
+/// A table of transactions in flight, by tag. A transaction is allocated at its start and completed in any order. It
+/// retires in the order of allocation or of completion.
 ///
 /// Behaviour:
-/// - Allocation: s_* takes the payload that the table keeps for a transaction. s_tag is its tag, valid with s_ready.
-/// - Completion: complete_i ends the transaction of complete_tag_i, and adds a result. The completion of a tag that is not in flight
-///   changes nothing; unexpected_o is high in its cycle.
-/// - Retirement: m_* offers a completed transaction, with tag, payload and result, and frees its tag. With InOrder the
-///   oldest transaction goes first, so an incomplete one delays those behind it. Without, they go in the order of their
-///   completions.
-/// - Look-up: the payload of lookup_tag_i, and whether it is in flight, without a clock.
-/// With InOrder tags are given in turn, so the table is a ring, and a tag is an index into the user's own memories.
-/// Cuts: every path between allocation, completion and retirement. unexpected_o and lookup_* come from their inputs.
-/// Latency: a tag can be completed from the cycle after its allocation, it retires from the cycle after its completion,
-/// and it is free from the cycle after its retirement. Each of these can happen once in every cycle.
+/// - Allocation: s_* accepts a transaction's payload, which the table stores. `s_tag` is its tag, valid with s_ready.
+/// - Completion: complete_i ends the transaction of complete_tag_i and stores a result. If that tag is not in flight,
+///   the table does not change, and unexpected_o is high in that cycle.
+/// - Retirement: m_* offers a completed transaction with tag, payload and result, and frees its tag. With InOrder the
+///   oldest transaction goes first, so an incomplete one delays later ones. Otherwise the order of completion applies.
+/// - Look-up: returns the payload of lookup_tag_i, and whether it is in flight, in the same cycle.
+/// With InOrder the table is a ring that gives out tags in ascending order, so users may use a tag as an index into
+/// their own memories.
+/// Cuts: all paths between allocation, completion and retirement. `unexpected_o` and lookup_* follow their inputs.
+/// Latency: a tag can be completed from the cycle after its allocation. It can retire from the cycle after its
+/// completion, and is free from the cycle after that. Each of these can happen once per cycle.
 /// Reset: the table is empty.
-/// Requirements: in reset s_valid and complete_i are low.
+/// Requirements: s_valid and complete_i are low during reset.
 module tag_table #(
     /// Tags; a power of two, at least 2.
     parameter int unsigned Tags = 64,
@@ -27,7 +27,7 @@ module tag_table #(
     parameter int unsigned Width = 8,
     /// Bits of the result; at least 1.
     parameter int unsigned ResultWidth = 1,
-    /// Retire in the order of allocation, rather than of completion.
+    /// Retire in the order of allocation, instead of completion.
     parameter bit InOrder = 1'b1,
     /// lookup_payload_o is used. Costs a second read port of the payloads.
     parameter bit Lookup = 1'b1,
@@ -54,7 +54,7 @@ module tag_table #(
     output logic [      Width-1:0] m_payload,
     output logic [ResultWidth-1:0] m_result,
 
-    /// Transactions that were allocated and not retired.
+    /// Transactions that are allocated and not retired.
     output logic [TagWidth:0] count_o
 );
 
@@ -68,7 +68,7 @@ module tag_table #(
     $fatal(1, "ResultWidth must be at least 1 in %m");
   end
 
-  // Allocations and retirements so far.
+  // Counts of allocations and retirements.
   logic [TagWidth:0] allocated_q, retired_q;
   logic allocate, complete, retire, complete_flies;
 
@@ -92,9 +92,9 @@ module tag_table #(
     assign s_tag = allocated_q[TagWidth-1:0];
     assign m_tag = retired_q[TagWidth-1:0];
 
-    // An allocation toggles a bit of each tag, and a completion toggles a second one. Between the two they differ. So a
-    // transaction in flight needs no register for each tag. Bits that a reset left also differ, but their tags are not
-    // between retired and allocated.
+    // An allocation toggles one bit of its tag, and a completion another. They differ while the transaction is in
+    // flight, so no register per tag is needed. After a reset they may differ too, but such tags are not between
+    // retired and allocated.
     logic [2:0] turn;
     logic [3:0] done;
     logic retire_turn, retire_done;
@@ -127,12 +127,12 @@ module tag_table #(
     assign lookup_found_o = (TagWidth + 1)'(TagWidth'(lookup_tag_i - m_tag)) < count_o && turn[1] != done[1];
     assign m_valid = count_o != '0 && retire_turn == retire_done;
   end else begin : gen_any_order
-    // Tags in the order of their completions, in a circle of Tags places. Tags between retired and completed must be
-    // retired. Tags before retired are free, and are given in the same order. No entry is overwritten too early. The
-    // tag that is being completed was allocated, so its place was already read.
+    // Tags in the order of completion, in a ring of Tags places. Tags between retired and completed wait to retire.
+    // Tags before retired are free, and are given out in the same order. An entry is not overwritten too early: the tag
+    // that completes was allocated, so its place in the ring has been read.
     logic [Tags-1:0] in_flight_q;
     logic [TagWidth:0] completed_q;
-    logic fresh_q;  // in the first lap, in which the circle has no tags yet, the places' own numbers are the tags
+    logic fresh_q;  // first lap: the ring has no tags yet, so the number of a place is its tag
     logic [TagWidth-1:0] free_tag;
 
     always_ff @(posedge clk_i) begin

@@ -2,16 +2,16 @@
 `default_nettype none
 `include "axi.svh"
 
-/// The kv core with its host's path to the card's memory, for a shell that lets the host read the table.
+/// The kv core with a host path to the card's memory, for a shell that lets the host read the table.
 ///
-/// Behaviour: kv_core, with kv_host_path at its first port of memory, because any port reaches any address.
-/// Latency: exactly kv_core's while the host makes no request.
-/// Paths: kv_core's and kv_host_path's.
-/// Reset, requirements: theirs.
+/// Behaviour: kv_core with kv_host_path at its first memory port. One port is enough, because each port reaches every
+/// address.
+/// Latency: exactly that of kv_core while the host makes no request.
+/// Paths, reset, requirements: those of kv_core and kv_host_path.
 module kv_card
   import kv_core_pkg::*;
 #(
-    /// kv_core says what each is.
+    /// See kv_core for the parameters.
     parameter int unsigned Channels = 2,
     parameter int unsigned LineCacheBits = 12,
     parameter int unsigned LaneBits = 12,
@@ -19,9 +19,9 @@ module kv_card
     parameter bit WholeFrames = 1'b1,
     parameter int unsigned UserWidth = 48,
     parameter int unsigned HostBeats = 4096,
-    /// Bits of the identifiers of the host's bus.
+    /// Bits of the identifiers on the host's bus.
     parameter int unsigned IdWidth = 4,
-    /// Reads of the host that may be in flight at memory.
+    /// Number of host reads that may be in flight in memory.
     parameter int unsigned HostBursts = 4
 ) (
     input wire clk_i,
@@ -29,21 +29,21 @@ module kv_card
 
     `AXI_LITE_SUBORDINATE(s_axil, 12, 32)
 
-    // From and to the network.
+    // Streams from and to the network.
     `AXIS_RECEIVER(s_net, 512, UserWidth)
     `AXIS_TRANSMITTER(m_net, 512, UserWidth)
 
-    // From and to the host.
+    // Streams from and to the host.
     `AXIS_RECEIVER(s_host, 512, UserWidth)
     `AXIS_TRANSMITTER(m_host, 512, UserWidth)
 
-    // The host's way to memory: AXI4.
+    // The host's access to memory: AXI4.
     `AXI_SUBORDINATE(s_mem, AddressBits, 512, IdWidth)
 
-    // Memory: AXI3; all bursts INCR of 32 bytes a beat, all identifiers 0.
+    // Memory: AXI3. All bursts are INCR with 32 bytes a beat, and all identifiers are 0.
     `AXI3_MANAGER(m_axi, Channels, AddressBits, 256)
 
-    /// Those of kv_core.
+    /// As in kv_core.
     input wire        s_net_error,
     input wire [15:0] s_net_size
 );

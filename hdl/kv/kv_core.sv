@@ -3,37 +3,37 @@
 `include "assertions.svh"
 `include "axi.svh"
 
-/// A node of the key-value store. docs/design/kv-protocol.md defines its behaviour, docs/design/kv-core.md explains its
-/// structure.
+/// A node of the key-value store. docs/design/kv-protocol.md defines its behaviour, and docs/design/kv-core.md explains
+/// its structure.
 ///
-/// Behaviour: the core handles kv frames for this node from the network. All other frames go on to the host, and the
-/// host's frames to the network, unchanged and in order. Registers: docs/reference/kv-registers.md.
-/// A host that takes nothing blocks nothing. Foreign frames for it wait, and are dropped whole and counted when
-/// HostBeats wait.
-/// Latency: foreign frames 4 cycles from their last beat to the host, 1 to the network, while nothing else is sent. A read whose line is in the cache: 8 cycles
-/// to the memory's pins, 4 from there to the network.
+/// Behaviour: the core handles the kv frames for this node. It passes all other frames from the network to the host,
+/// and the host's frames to the network, unchanged and in order. Registers: docs/reference/kv-registers.md.
+/// A host that stops receiving does not block the core: up to HostBeats beats wait for it, then frames are dropped
+/// whole and counted.
+/// Latency: a foreign frame needs 4 cycles from its last beat to the host, or 1 to the network if the output is idle. A
+/// read whose line is cached needs 8 cycles to the memory's pins and 4 from there to the network.
 /// Paths: s_host_tready from m_net_tready.
-/// Reset: forgets everything, and must be told to clear its table before its first epoch. Memory's outstanding answers
-/// must have come before reset ends.
-/// Requirements: line_base and value_base differ by at least 64 bytes for each bucket, in multiples of 4096.
+/// Reset: forgets everything. Afterwards the core must be told to clear its table before its first epoch. Outstanding
+/// memory answers must have arrived before reset ends.
+/// Requirements: line_base and value_base are multiples of 4096, at least 64 bytes per bucket apart.
 module kv_core
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
   import kv_engine_pkg::*;
 #(
-    /// Of memory: 1, 2 or 4.
+    /// Memory channels: 1, 2 or 4.
     parameter int unsigned Channels = 2,
-    /// 2^n lines in the cache.
+    /// The line cache has 2^LineCacheBits lines.
     parameter int unsigned LineCacheBits = 12,
-    /// Lanes 0 to 2^n - 1.
+    /// The node keeps records for lanes 0 to 2^LaneBits - 1.
     parameter int unsigned LaneBits = 12,
-    /// The value that software reads. A follower costs one bit.
+    /// The number of followers that software reads. Each follower costs one bit.
     parameter int unsigned MaxFollowers = 7,
-    /// The network gives whole frames without errors only, and s_net_size beside their first beats: kv_parser.
+    /// The network delivers only whole frames without errors, with s_net_size beside their first beats: kv_parser.
     parameter bit WholeFrames = 1'b1,
     /// Bits of tuser, passed on with foreign frames; 16 or more. The core's own frames have their size there.
     parameter int unsigned UserWidth = 48,
-    /// Beats of foreign frames that wait for the host, and of the longest; a power of two.
+    /// Foreign beats that can wait for the host, and so the longest frame; a power of two.
     parameter int unsigned HostBeats = 4096
 ) (
     input wire clk_i,
@@ -41,20 +41,20 @@ module kv_core
 
     `AXI_LITE_SUBORDINATE(s_axil, 12, 32)
 
-    // From and to the network.
+    // Streams from and to the network.
     `AXIS_RECEIVER(s_net, 512, UserWidth)
     `AXIS_TRANSMITTER(m_net, 512, UserWidth)
 
-    // From and to the host.
+    // Streams from and to the host.
     `AXIS_RECEIVER(s_host, 512, UserWidth)
     `AXIS_TRANSMITTER(m_host, 512, UserWidth)
 
-    // Memory: AXI3; all bursts INCR of 32 bytes a beat, all identifiers 0.
+    // Memory: AXI3. All bursts are INCR with 32 bytes a beat, and all identifiers are 0.
     `AXI3_MANAGER(m_axi, Channels, AddressBits, 256)
 
     /// With the last beat of a frame of s_net: the MAC marked the frame as bad.
     input wire        s_net_error,
-    /// Bytes of that frame, with its first beat; not looked at without WholeFrames.
+    /// Size of that frame in bytes, with its first beat. Unused without WholeFrames.
     input wire [15:0] s_net_size
 );
 
@@ -84,7 +84,7 @@ module kv_core
   kv_settings_t settings;
   recovery_state_t recovery;
 
-  // The end of a lease is noticed a cycle later. Earlier decisions still take effect.
+  // The end of a lease takes effect one cycle later. Decisions made before that still count.
   always_ff @(posedge clk_i) begin
     serving_q <= settings.leased && settings.staged.serving_members[settings.staged.node]
         && settings.staged.epoch[15:0] != '0 && !dead;
@@ -221,7 +221,7 @@ module kv_core
       .read_data_o(pool_data)
   );
 
-  // ---- work to do
+  // ---- requests for the engine
 
   logic leftovers_q;
   always_ff @(posedge clk_i) leftovers_q <= recovery.leftovers != '0;
@@ -284,14 +284,14 @@ module kv_core
 
   // ---- memory
 
-  // The core asks for the line of a received request before the request's turn.
+  // The line of a received request is requested before the engine handles the request.
   bucket_t announced, mask_q;
   always_ff @(posedge clk_i) mask_q <= ~(bucket_t'('1) << settings.direct.bucket_bits);
   assign announced = bucket_for(request.kv, request.hash, mask_q);
 
   memory_req_t  [Channels-1:0] memory_req;
   memory_resp_t [Channels-1:0] memory_resp;
-  // A fetch names its bucket, not a key.
+  // A fetch is not announced, because it names its bucket and not a key.
   assign announce = '{
           want: request_valid && reads_line(request.kv.kind) && request.kv.kind != KindFetch,
           bucket: announced
@@ -370,8 +370,8 @@ module kv_core
     in_flight_q      <= in_flight_then_q;
   end
 
-  // The node that this leader asked last. Who owes `entered` may be waiting for a write that this leader has in its
-  // window.
+  // The nodes that this leader asked last. `enter` counts only while no write is in flight, because a node that owes
+  // `entered` may be waiting for a write in this leader's window.
   logic asks_q;
   logic [7:0] nodes_q, unanswered_q;
   always_ff @(posedge clk_i) begin

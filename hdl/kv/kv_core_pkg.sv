@@ -6,23 +6,23 @@ package kv_core_pkg;
 
   import kv_frame_pkg::*;
 
-  // Many modules use the package, but each uses only a part.
+  // Each module that uses the package uses only a part of it.
   /* verilator lint_off UNUSEDPARAM */
 
   localparam int unsigned BeatBytes = 64;
   localparam int unsigned ValueBeats = MaxValueBytes / BeatBytes;
 
-  /// How a core is built: kv_core makes it of its parameters, and the modules below take it.
+  /// The build parameters of a core. `kv_core` makes this struct from its parameters, and passes it to its modules.
   typedef struct packed {
     logic [31:0] channels;  // of memory: 1, 2 or 4
     logic [31:0] line_cache_bits;  // 2^n lines in the cache, 1 to 21
     logic [31:0] lane_bits;  // lanes 0 to 2^n - 1; 2 to 12
-    logic [31:0] max_followers;  // what software reads of it; at most 7
-    logic whole_frames;  // the network gives whole frames without errors only, and their sizes beside their first beats
+    logic [31:0] max_followers;  // the number that software reads; at most 7
+    logic whole_frames;  // the network delivers only whole frames without errors, with sizes beside first beats
     logic [31:0] user_width;  // bits of tuser, at least 16
-    logic [31:0] host_beats;  // of foreign frames that wait for the host: a power of two, at least 2
+    logic [31:0] host_beats;  // beats of foreign frames that can wait for the host: a power of two, at least 2
   } kv_config_t;
-  /// That of the card.
+  /// The parameters of the card's core.
   localparam kv_config_t DefaultConfig = '{
       channels: 2,
       line_cache_bits: 12,
@@ -32,7 +32,7 @@ package kv_core_pkg;
       user_width: 48,
       host_beats: 4096
   };
-  /// There can be such a core.
+  /// True if a core with these parameters can be built.
   /* verilator lint_off UNUSEDSIGNAL */
   function automatic logic config_is_valid(kv_config_t c);
     return (c.channels == 1 || c.channels == 2 || c.channels == 4) && c.line_cache_bits >= 1 && c.line_cache_bits <= 21
@@ -41,7 +41,7 @@ package kv_core_pkg;
   endfunction
   /* verilator lint_on UNUSEDSIGNAL */
 
-  /// A place of the pool, which is also the place of the window.
+  /// A place in the pool. The same number is the write's place in the window.
   typedef logic [5:0] place_t;
   /// A number of places.
   typedef logic [6:0] place_count_t;
@@ -53,20 +53,20 @@ package kv_core_pkg;
     logic [15:0] port;
   } endpoint_t;
 
-  /// A kv frame whose form is right, from the parser or from within.
+  /// A kv frame with a valid form, from the parser or generated in the core.
   typedef struct packed {
     endpoint_t from;
     kv_t kv;
     logic [31:0] hash;  // of kv.key
     logic [10:0] length;  // bytes of the value, at most MaxValueBytes
-    logic too_long;  // it was longer: length is MaxValueBytes
-    logic summed;  // the frame had a UDP checksum, so that sum is right
+    logic too_long;  // the value was longer: length is MaxValueBytes
+    logic summed;  // the frame had a UDP checksum, so that sum is valid
     logic [15:0] sum;  // one's complement sum of the value
-    logic has_place;  // a place was taken for it
+    logic has_place;  // the parser took a place for it
     place_t place;
   } request_t;
 
-  /// A request, in the cycle in which it comes.
+  /// A request with its valid bit, in the cycle of its arrival.
   typedef struct packed {
     logic valid;
     request_t what;
@@ -78,7 +78,7 @@ package kv_core_pkg;
     logic [31:0] hash;
   } subject_t;
 
-  /// The rest of it.
+  /// The rest of a request.
   typedef struct packed {
     endpoint_t from;
     logic [10:0] length;
@@ -89,30 +89,30 @@ package kv_core_pkg;
     place_t place;
   } delivery_t;
 
-  /// Kinds for which the parser takes a place: those that may have a value, or that end in a write to memory.
+  /// Kinds for which the parser takes a place: they may have a value, or end in a write to memory.
   function automatic logic takes_place(logic [4:0] kind);
     case (kind)
       KindWrite, KindWriteIf, KindRemove, KindRemoveIf, KindReplicate, KindReplicateRemove, KindEntry: return 1'b1;
       default: return 1'b0;
     endcase
   endfunction
-  /// Kinds of requests that may take the last places, since they end without waiting for another node.
+  /// Kinds that may take the last places, because these requests end without waiting for another node.
   function automatic logic takes_last_place(logic [4:0] kind);
     return kind == KindReplicate || kind == KindReplicateRemove || kind == KindEntry;
   endfunction
 
   /// A frame to send, or one for each of several nodes.
   typedef struct packed {
-    logic [7:0] nodes;  // to these members; none: to `to`
+    logic [7:0] nodes;  // the receiving members; none: send to `to`
     endpoint_t to;
     kv_t kv;
-    place_t place;  // of its value in the pool; of an answer that waits for memory, what that is to have
+    place_t place;  // the value's place in the pool; for a deferred answer: the place that memory must have first
     logic [10:0] length;  // of the value
     logic summed;  // send a UDP checksum, with this sum of the value
     logic [15:0] sum;
   } send_t;
 
-  /// Subnets that the core answers: kv_sources. Each costs four LUTs; they come in 14 (a LUT RAM).
+  /// Number of subnets that the core answers: kv_sources. Each costs four LUTs. They come in groups of 14 (a LUT RAM).
   localparam int unsigned Sources = 14;
 
   // ---- memory: 34 bits of address, so at most 2^22 buckets with four values of 1 KiB each
@@ -120,11 +120,11 @@ package kv_core_pkg;
   localparam int unsigned AddressBits = 34;
   typedef logic [AddressBits-1:0] address_t;
   typedef logic [AddressBits-$clog2(MaxValueBytes)-$clog2(Ways)-1:0] bucket_t;
-  /// The largest table whose lines and values fit there.
+  /// Limit of bucket_bits, so that all lines and values fit into the memory.
   localparam int unsigned MostBucketBits = AddressBits - $clog2(BeatBytes + Ways * MaxValueBytes);
   localparam int unsigned MinBucketBits = 8;  // a slot is a part of the bucket's number
 
-  /// Buckets whose reads and writes are kept apart together.
+  /// A set of buckets whose reads and writes are ordered together.
   localparam int unsigned GroupBits = 9;
   typedef logic [GroupBits-1:0] group_t;
   /* verilator lint_off UNUSEDSIGNAL */
@@ -133,14 +133,14 @@ package kv_core_pkg;
   endfunction
   /* verilator lint_on UNUSEDSIGNAL */
 
-  /// The bucket of a frame of this kind and candidate, except for `fetch`. Bit 3 marks a kind between nodes whose
-  /// candidate counts.
+  /// The bucket for a frame's hash and candidate, except for `fetch`. Bit 3 of the kind marks frames between nodes,
+  /// whose candidate counts.
   /* verilator lint_off UNUSEDSIGNAL */
   function automatic bucket_t bucket_for(kv_t kv, logic [31:0] hash, bucket_t mask);
     logic [9:0] cut;
     bucket_for = bucket_t'(hash) & mask;
     cut = hash[31:22] & mask[19:10];
-    cut[0] = mask[10] && (hash[22] || cut[9:1] == '0);  // if nothing else is there, this is
+    cut[0] = mask[10] && (hash[22] || cut[9:1] == '0);  // if no other bit is set, this one is
     if (kv.kind[3]) begin
       bucket_for[9:8] = kv.candidate[1:0] & mask[9:8];
       if (kv.candidate[2]) bucket_for[19:10] = bucket_for[19:10] ^ cut;
@@ -148,39 +148,39 @@ package kv_core_pkg;
   endfunction
   /* verilator lint_on UNUSEDSIGNAL */
 
-  /// Which lane.
+  /// The number of a lane.
   typedef logic [12:0] lane_number_t;
 
   typedef logic [15:0] job_tag_t;
-  /// Bits of a tag above the place: it has no owner; an answer waits for it.
+  /// Tag bits above the place. TagNobody: the write has no owner. TagAnswer: an answer waits for the write.
   localparam int unsigned TagNobody = 6, TagAnswer = 7;
 
-  /// Something to do in memory: kv_jobs.
+  /// A job for memory: kv_jobs.
   typedef struct packed {
     logic write;
     bucket_t bucket;
     logic [1:0] way;
     logic [10:0] length;  // of the value
-    // Of writes only:
+    // Only for writes:
     logic has_value;  // the value in `place` of the pool
     logic has_header;  // the way's new header, which comes beside the job
     logic clears;  // all of the bucket's line: the header is 0
     place_t place;
-    job_tag_t tag;  // comes back when memory has it
+    job_tag_t tag;  // returned when memory has done the job
   } memory_job_t;
 
   // ---- the registers, and their readers
 
-  /// Register values that change with the epoch.
+  /// Register values that take effect with a new epoch.
   typedef struct packed {
-    logic [31:0] epoch;  // 0 in its low 16 bits: none
+    logic [31:0] epoch;  // 0 in the low 16 bits: no epoch
     logic [2:0] node;
     logic [7:0] members;
     logic [7:0] serving_members;
-    endpoint_t self;  // this node: its entry among the peers, but with udp_port
+    endpoint_t self;  // this node: its entry among the peers, with udp_port as its port
   } staged_t;
 
-  /// Immediate effects of a write to a register.
+  /// Register values that take effect immediately.
   typedef struct packed {
     logic enable;
     logic accept;
@@ -190,23 +190,23 @@ package kv_core_pkg;
     logic [63:0] value_base;
   } direct_t;
 
-  /// The values of the registers.
+  /// The register values that the core uses.
   typedef struct packed {
     staged_t staged;
     direct_t direct;
     logic leased;  // the lease has not ended
-    logic misplaced;  // the table does not fit into memory, or did not when it was to be cleared
+    logic misplaced;  // the table does not fit into memory, or did not when it should have been cleared
   } kv_settings_t;
 
-  /// This node's state in its epoch.
+  /// The state of this node in its epoch.
   typedef struct packed {
     logic serving;  // in the epoch's serving set, with a lease, without a fault
-    logic opened;  // takes writes
-    logic dead;  // there is a fault: nothing is sent
-    logic leftovers;  // there are some
+    logic opened;  // the node accepts writes
+    logic dead;  // there is a fault: the node sends nothing
+    logic leftovers;  // leftovers exist
   } standing_t;
 
-  /// A slot's leader, and a node's place: known in the cycle of the question.
+  /// Looks up the leader of a slot and the addresses of a node. The answer comes in the same cycle.
   typedef struct packed {
     logic [7:0] slot;
     logic [2:0] node;
@@ -216,26 +216,26 @@ package kv_core_pkg;
     endpoint_t  at;
   } who_t;
 
-  /// An epoch must be entered, until kv_recovery reports that it is entered.
+  /// An order to enter an epoch. It lasts until kv_recovery reports that the epoch is entered.
   typedef struct packed {
     logic valid;
     logic [31:0] epoch;
-    logic copied;  // once: the settings are the new epoch's from this cycle on
+    logic copied;  // high for one cycle: from now on the settings are those of the new epoch
   } entering_t;
-  /// How far that is; each once.
+  /// Progress of entering an epoch. Each signal is high for one cycle.
   typedef struct packed {
-    logic copy;  // nobody needs the old settings any more
+    logic copy;  // the old settings are no longer needed
     logic entered;
   } entry_step_t;
 
-  /// The items that a returning node must fetch. A write of one of the counts starts it.
+  /// The items that a returning node must fetch. A write of one of the counts starts the fetch.
   typedef struct packed {
     logic count_write;
     logic lanes_write;
     logic [31:0] data;  // what was written, in that cycle
     logic [31:0] from;  // the first bucket
   } fetch_order_t;
-  /// The part of it that is not yet complete.
+  /// The number of items that are still missing.
   typedef struct packed {
     logic [31:0] count;
     logic [16:0] lanes;
@@ -243,16 +243,16 @@ package kv_core_pkg;
 
   // ---- within kv_registers
 
-  /// A look at a register: the cycle in which its word is asked for.
+  /// An access to a register, in the cycle in which its word is requested.
   typedef struct packed {
     logic valid;
-    logic reads;  // not before a write
-    logic in_file;  // else, or in neither, it is
+    logic reads;  // a read, or the read before a write
+    logic in_file;  // which block has the word; if neither, the value comes from elsewhere
     logic in_counters;
     kv_registers_pkg::word_t word;  // there
   } register_look_t;
 
-  /// A write to the file, in its last cycle.
+  /// A write to the register file, in its last cycle.
   typedef struct packed {
     logic valid;
     kv_registers_pkg::word_t word;
@@ -264,7 +264,7 @@ package kv_core_pkg;
     logic [31:0] given;  // what was written alone
   } register_write_t;
 
-  /// How kv_configuration goes through the file.
+  /// How kv_configuration steps through the register file.
   typedef struct packed {
     kv_registers_pkg::word_t word;
     logic reads;  // or initialises
@@ -272,9 +272,9 @@ package kv_core_pkg;
     logic reports;  // the new epoch
   } register_walk_t;
 
-  // ---- events, which the registers count: each once in a cycle
+  // ---- events that the registers count. Each occurs at most once per cycle
 
-  /// Of kv_parser.
+  /// Events of kv_parser.
   typedef struct packed {
     logic passed;
     logic received;
@@ -283,7 +283,7 @@ package kv_core_pkg;
     logic dropped_source;
     logic dropped_busy;  // no place, or no room
   } rx_events_t;
-  /// Of kv_engine.
+  /// Events of kv_engine.
   typedef struct packed {
     logic received;
     logic [4:0] kind;  // of what was received
@@ -292,7 +292,7 @@ package kv_core_pkg;
     logic dropped_epoch;
     logic dropped_duplicate;
   } engine_events_t;
-  /// Of all.
+  /// Events of all blocks.
   typedef struct packed {
     rx_events_t rx;
     engine_events_t engine;
@@ -311,13 +311,13 @@ package kv_core_pkg;
     logic cache_clearing;
   } downstream_t;
 
-  /// The state that kv_recovery reports about itself.
+  /// The state that kv_recovery reports.
   typedef struct packed {
     logic clearing;  // the table
     logic opened;
     logic overflow;  // there were more leftovers than there is room for
     logic [11:0] leftovers;
-    logic retry;  // once: something was said again
+    logic retry;  // once: a frame was repeated
   } recovery_state_t;
   function automatic logic is_write(logic [4:0] kind);
     return kind == KindWrite || kind == KindWriteIf || kind == KindRemove || kind == KindRemoveIf;
@@ -332,8 +332,8 @@ package kv_core_pkg;
     return kind == KindWrite || kind == KindWriteIf || kind == KindReplicate || kind == KindEntry;
   endfunction
 
-  /// All bits are set, computed as the carry of an adder. If each bit is already a LUT, this costs no further LUT and
-  /// no further level. For `== '1` Yosys builds a tree of two or three levels.
+  /// True if all bits are set, computed by the carry of an adder. If each bit is already a LUT, this adds no LUT and no
+  /// level. For `== '1` Yosys builds a tree of two or three levels.
   function automatic logic all_of(logic [23:0] bits);
     // verilator lint_off UNUSEDSIGNAL
     logic [25:0] sum;
@@ -341,7 +341,7 @@ package kv_core_pkg;
     sum = {1'b0, bits, 1'b1} + 26'd1;
     return sum[25];
   endfunction
-  /// Two words are the same, compared by threes of bits, each of which is a LUT.
+  /// True if two words are equal. They are compared in groups of three bits, each of which is a LUT.
   function automatic logic same_word(logic [31:0] a, logic [31:0] b);
     logic [23:0] same;
     same = '1;
@@ -349,23 +349,23 @@ package kv_core_pkg;
     return all_of(same);
   endfunction
 
-  /// Requests of a lane are serial numbers (RFC 1982): a is newer than b.
+  /// True if a is newer than b. Requests of a lane are serial numbers (RFC 1982).
   function automatic logic newer_request(logic [31:0] a, logic [31:0] b);
     // 0 < (a - b) mod 2^32 < 2^31, without a difference.
     return !same_word(a, b) && !(a[31] ^ b[31] ^ (a[30:0] < b[30:0]));
   endfunction
 
-  /// So are versions, but 0 is older than all others.
+  /// True if version a is newer than b. Versions are serial numbers too, but 0 is older than all others.
   function automatic logic newer(logic [31:0] a, logic [31:0] b);
     return a != '0 && (b == '0 || newer_request(a, b));
   endfunction
 
-  /// a is newer than b, or they are the same. Cheaper than `newer`, where equality makes no difference.
+  /// True if a is newer than b or equal. Cheaper than `newer`; for uses in which equality makes no difference.
   function automatic logic not_older(logic [31:0] a, logic [31:0] b);
     return b == '0 || (a != '0 && !(a[31] ^ b[31] ^ (a[30:0] < b[30:0])));
   endfunction
 
-  /// The ways of a line: the first one in its lowest bytes, each as on the wire.
+  /// A way of a line, as on the wire. The first way is in the lowest bytes.
   function automatic way_header_t way_of(logic [511:0] line, logic [1:0] way);
     logic [127:0] bytes;
     bytes = line[128*way+:128];
@@ -384,38 +384,38 @@ package kv_core_pkg;
 
   // ---- signals from the receiving side and the engine to memory and transmit
 
-  /// A line that is looked up; it may be written five cycles later (changes).
+  /// The look-up of a line. If `changes` is set, the line may be written five cycles later.
   typedef struct packed {
     logic read;
     logic changes;
     bucket_t bucket;
   } lookup_t;
-  /// A line that is not in the cache, until it is.
+  /// A missing line. The request lasts until the line is in the cache.
   typedef struct packed {
     logic want;
     bucket_t bucket;
   } want_t;
-  /// A way of a line that was looked up. The header comes with the job a cycle before, too.
+  /// A write to a way of a line that was looked up. The header also comes with the job, one cycle earlier.
   typedef struct packed {
     logic write;
     bucket_t bucket;
     logic [1:0] way;
     logic [127:0] header;
   } line_write_t;
-  /// A beat of a value, into the pool.
+  /// A beat of a value, written into the pool.
   typedef struct packed {
     logic write;
     place_t place;
     logic [$clog2(ValueBeats)-1:0] beat;
     logic [511:0] data;
   } pool_write_t;
-  /// The place whose value is arriving, and how many beats of it are in the pool; readers stay behind. All others are whole.
+  /// The place whose value is arriving, and its number of stored beats. Readers stay behind. Other values are whole.
   typedef struct packed {
     logic filling;
     place_t place;
     logic [$clog2(ValueBeats):0] filled;
   } filling_t;
-  /// A place of the pool that is given back.
+  /// A place of the pool that is freed.
   typedef struct packed {
     logic   valid;
     place_t place;
@@ -423,14 +423,14 @@ package kv_core_pkg;
   /// The place that the pool offers.
   typedef struct packed {
     logic   valid;
-    logic   plenty;  // there are more than those kept back for takes_last_place()
+    logic   plenty;  // more places are free than those reserved for takes_last_place()
     place_t place;
   } offered_place_t;
-  /// A record for transmit, and the list that it joins: at most one.
+  /// A record for transmit, and the list that it joins. At most one of the lists is set.
   typedef struct packed {
     logic  now;
     logic  later;
-    logic  deferred;  // when memory has send.place
+    logic  deferred;  // when memory has the value of send.place
     send_t send;
   } sending_t;
 
@@ -443,7 +443,7 @@ package kv_core_pkg;
   /// A port of memory.
   `AXI3_TYPES(memory, AddressBits, 256)
 
-  /// A beat that is read from the pool; its data come in the next cycle.
+  /// A beat to read from the pool. Its data come in the next cycle.
   typedef struct packed {
     logic read;
     place_t place;
@@ -454,12 +454,12 @@ package kv_core_pkg;
     logic hit;
     logic [511:0] line;
   } found_t;
-  /// Memory has all that a job writes.
+  /// Memory has done all writes of a job.
   typedef struct packed {
     logic done;
     job_tag_t tag;
   } job_done_t;
-  /// Lists of transmit that have room for few records more.
+  /// Lists of transmit that are almost full.
   typedef struct packed {
     logic now;
     logic later;

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AXI4 managers and subordinates for the bench: plain Python, called once a cycle.
+"""AXI4 managers and subordinates for the bench, in plain Python that is called once per cycle.
 
-The rules are those of ARM IHI 0022E, written down independently of the RTL: a burst's addresses (A3.4.1) and lanes
-(A3.4.3), and the
-order of transactions (A5.3). Transactions of one id are answered in order, those of different ids in any order.
+The rules come from ARM IHI 0022E, independently of the RTL: the addresses (A3.4.1) and lanes (A3.4.3) of a burst, and
+the order of transactions (A5.3). Transactions of one id are answered in order, those of different ids in any order.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ OKAY, EXOKAY, SLVERR, DECERR = range(4)
 
 @dataclass
 class Burst:
-    """A transaction; a write has data and strobes of its beats."""
+    """A transaction. A write also has the data and strobes of its beats."""
 
     id: int
     address: int
@@ -33,7 +32,7 @@ class Burst:
     prot: int = 0
 
     def addresses(self) -> list[int]:
-        """Of each beat, as A3.4.1 computes them."""
+        """Returns the address of each beat, as A3.4.1 computes it."""
         step = 1 << self.size
         if self.burst == FIXED:
             return [self.address] * self.beats
@@ -46,11 +45,11 @@ class Burst:
         return found
 
     def command(self) -> Item:
-        """The fields of AW or AR."""
+        """Returns the fields of AW or AR."""
         return (self.id, self.address, self.beats - 1, self.size, self.burst, self.cache, self.prot)
 
     def lanes(self, bus: int) -> list[range]:
-        """Byte lanes that a beat may use, on a bus of so many bytes."""
+        """Returns the byte lanes that each beat may use, on a bus of `bus` bytes."""
         step = 1 << self.size
         return [range(a % bus, (a & -step) % bus + step) for a in self.addresses()]
 
@@ -76,7 +75,7 @@ class _Port:
         bench.agents.append(self)
 
     def pace(self, idle: float, stall: float) -> None:
-        """For both its output and its input."""
+        """Sets the pace of the outputs and of the inputs."""
         for channel in (self.aw, self.w, self.b, self.ar, self.r):
             if isinstance(channel, Source):
                 channel.idle = idle
@@ -84,13 +83,13 @@ class _Port:
                 channel.stall = stall
 
     def drive(self) -> None:
-        """Nothing: the channels do that."""
+        """Does nothing, because the channels drive the signals."""
 
     def sample(self) -> None:
-        """Nothing, unless it answers."""
+        """Does nothing. A subordinate answers here."""
 
     def reset(self) -> None:
-        """Nothing, unless it remembers."""
+        """Does nothing. A subordinate forgets its transactions here."""
 
 
 class Manager(_Port):
@@ -100,7 +99,7 @@ class Manager(_Port):
         super().__init__(bench, scope, prefix, manages=True)
 
     def write(self, burst: Burst) -> None:
-        """Queues a write; its data may come ahead of its address, or after it."""
+        """Queues a write. Its data may come before or after its address."""
         self.aw.items.append(burst.command())
         self.w.items.extend((data, strobes, i == burst.beats - 1) for i, (data, strobes) in enumerate(burst.data))
 
@@ -110,11 +109,12 @@ class Manager(_Port):
 
     @property
     def responses(self) -> list[tuple[int, int]]:
-        """Id and response of each write."""
+        """Returns the id and the response of each write."""
         return self.b.items
 
     def read(self) -> dict[int, list[list[tuple[int, int]]]]:
-        """For each id, the bursts that came back: data and response of each beat. The last may be incomplete."""
+        """Returns, for each id, the received bursts: data and response of each beat. The last burst may be
+        incomplete."""
         found: dict[int, list[list[tuple[int, int]]]] = defaultdict(list)
         ended: dict[int, bool] = defaultdict(lambda: True)
         for id_, data, response, last in self.r.items:
@@ -125,14 +125,15 @@ class Manager(_Port):
         return found
 
     def reads_done(self) -> int:
-        """Bursts that came back whole."""
+        """Returns the number of reads that are complete."""
         return sum(1 for item in self.r.items if item[3])
 
 
 class Subordinate(_Port):
     """A memory that answers after `delay` cycles.
 
-    With `reorder`, ids overtake each other; with `mix`, beats of reads mix. `fails` gives the response of an address.
+    With `reorder`, ids overtake each other. With `mix`, beats of reads interleave. `fails` returns the response for an
+    address.
     """
 
     def __init__(self, bench: Bench, scope: Any, prefix: str = "m_axi", **options: Any) -> None:
@@ -146,7 +147,7 @@ class Subordinate(_Port):
         self.reset()
 
     def reset(self) -> None:
-        """Forgets transactions in flight, not the stored data."""
+        """Forgets transactions in flight, but keeps the stored data."""
         self.reads: list[tuple[int, Burst, deque[tuple[int, int]]]] = []
         self.answers: list[tuple[int, int, int]] = []
         self.wanted: deque[Burst] = deque()
@@ -154,16 +155,16 @@ class Subordinate(_Port):
         self.read_bursts: list[Burst] = []
 
     def byte(self, address: int) -> int:
-        """What is there."""
+        """Returns the stored byte."""
         value = self.written.get(address)
         return self.initial(address) if value is None else value
 
     def due(self) -> int:
-        """When to answer a request that comes now."""
+        """Returns the cycle in which to answer a request of this cycle."""
         return self.bench.cycles + self.bench.random.randint(*self.delay)
 
     def check(self, burst: Burst) -> None:
-        """The rules of bursts."""
+        """Checks the rules of bursts."""
         assert 1 << burst.size <= self.bus, burst
         if burst.burst == INCR:
             last = burst.addresses()[-1]
@@ -172,7 +173,7 @@ class Subordinate(_Port):
             assert burst.beats <= 16, burst
 
     def sample(self) -> None:
-        """Takes commands and data, and answers those whose time has come."""
+        """Accepts commands and data, and sends the answers that are due."""
         for item in self.ar.items:
             burst = Burst(item[0], item[1], item[2] + 1, *item[3:5], cache=item[5], prot=item[6])
             self.check(burst)
@@ -190,7 +191,7 @@ class Subordinate(_Port):
         self.answer_writes()
 
     def beats(self, burst: Burst) -> list[tuple[int, int]]:
-        """Data and response of each beat; lanes that it does not use are garbage."""
+        """Returns data and response of each beat. Unused lanes have random values."""
         found = []
         for address, lanes in zip(burst.addresses(), burst.lanes(self.bus), strict=True):
             word = bytearray(self.bench.random.randbytes(self.bus))
@@ -201,7 +202,7 @@ class Subordinate(_Port):
         return found
 
     def store(self, burst: Burst) -> None:
-        """Takes the data of a write."""
+        """Stores the data of a write."""
         response = OKAY
         for i, (address, lanes) in enumerate(zip(burst.addresses(), burst.lanes(self.bus), strict=True)):
             data, strobes, last = self.w.items.pop(0)
@@ -219,7 +220,8 @@ class Subordinate(_Port):
         self.answers.append((self.due(), burst.id, response))
 
     def ready_of(self, entries: list[Any], id_of: Callable[[Any], int]) -> list[int]:
-        """Indexes of entries that may be answered: the oldest of each id, or the oldest, if their time has come."""
+        """Returns the indexes of the entries that may be answered now: the oldest one, or with `reorder` the oldest of
+        each id."""
         found: dict[int, int] = {}
         for i, entry in enumerate(entries):
             if not self.reorder and i:
@@ -228,20 +230,20 @@ class Subordinate(_Port):
         return [i for i in found.values() if entries[i][0] <= self.bench.cycles]
 
     def answer_writes(self) -> None:
-        """One a cycle."""
+        """Answers one write per cycle."""
         ready = self.ready_of(self.answers, lambda entry: entry[1])
         if ready and len(self.b.items) < 2:
             _, id_, response = self.answers.pop(self.bench.random.choice(ready))
             self.b.items.append((id_, response))
 
     def answer_reads(self) -> None:
-        """One beat a cycle, or as fast as the manager takes them."""
+        """Sends one beat per cycle, or as fast as the manager accepts them."""
         while len(self.r.items) < 2:
             ready = self.ready_of(self.reads, lambda entry: entry[1].id)
             if not ready:
                 return
             chosen = self.bench.random.choice(ready)
-            if not self.mix:  # the one that has begun goes on
+            if not self.mix:  # continue the read that has begun
                 begun = [i for i in ready if len(self.reads[i][2]) < self.reads[i][1].beats]
                 chosen = begun[0] if begun else chosen
             _, burst, beats = self.reads[chosen]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A port of HBM that takes its time."""
+"""A port of HBM with a random latency."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from bench import Bench, Pin, Sink, Source
 
 
 class Bytes:
-    """The content of a memory, 32 bytes at an address; several ports may share it."""
+    """The content of a memory, in units of 32 bytes. Several ports may share it."""
 
     def __init__(self, initial: Callable[[int], int] = lambda address: 0) -> None:
         self.initial = initial
         self.written: dict[int, int] = {}
 
     def read(self, address: int) -> int:
-        """32 bytes."""
+        """Returns 32 bytes."""
         value = self.written.get(address)
         return self.initial(address) if value is None else value
 
     def write(self, address: int, data: int, strobes: int) -> None:
-        """Those of 32 bytes whose bits are set."""
+        """Writes the bytes whose strobes are set, out of 32."""
         mask = int.from_bytes(bytes(255 * (strobes >> i & 1) for i in range(32)), "little")
         self.written[address] = (self.read(address) & ~mask) | (data & mask)
 
     def word(self, address: int) -> int:
-        """64 bytes."""
+        """Returns 64 bytes."""
         return self.read(address) | self.read(address + 32) << 256
 
 
 def memory_ports(channels: int) -> str:
-    """The pins of memory's ports, for a module that holds a manager with bundles m_axi_req and m_axi_resp."""
+    """Returns the pins of memory's ports, for a module with a manager's bundles m_axi_req and m_axi_resp."""
     lines = [f"  memory_req_t [{channels - 1}:0] m_axi_req;", f"  memory_resp_t [{channels - 1}:0] m_axi_resp;"]
     widths = {"araddr": 34, "arlen": 4, "awaddr": 34, "awlen": 4, "rdata": 256, "rresp": 2, "bresp": 2}
     widths |= {"wdata": 256, "wstrb": 32, "wlast": 1}
@@ -44,10 +44,11 @@ def memory_ports(channels: int) -> str:
 
 
 class Memory:
-    """An AXI3 slave that holds the master to A3.4 (bursts) and A5.3 (order), and gives it no more than that.
+    """An AXI3 subordinate that checks the manager against A3.4 (bursts) and A5.3 (order), and guarantees nothing beyond
+    them.
 
-    A read shows the content at its request or at its answer. A write takes effect when its data come or when it is
-    confirmed. So a master that reads and writes one address at a time may get either.
+    A read returns the content at its request or at its answer. A write takes effect when its data come or when it is
+    confirmed. So a manager that reads and writes one address at the same time may get either content.
     """
 
     def __init__(self, bench: Bench, scope: Any, content: Bytes | None = None, index: int | None = None) -> None:
@@ -66,7 +67,7 @@ class Memory:
         bench.agents.append(self)
 
     def reset(self) -> None:
-        """Forgets transactions in flight, and its content unless that is shared."""
+        """Forgets transactions in flight, and also its content unless it is shared."""
         if not self.shared:
             self.content.written.clear()
         self.reads: deque[tuple[int, int, list[int] | None, int]] = deque()
@@ -76,10 +77,10 @@ class Memory:
         self.write_bursts: list[tuple[int, int]] = []
 
     def drive(self) -> None:
-        """Nothing: its agents do that."""
+        """Does nothing, because its agents drive the signals."""
 
     def sample(self) -> None:
-        """Takes commands and answers those whose time has come."""
+        """Accepts commands, and sends the answers that are due."""
         now, draw = self.bench.cycles, self.bench.random
         for address, length in self.ar.items:
             self.check(address, length)
@@ -109,21 +110,21 @@ class Memory:
             self.b.items.append(2 if draw.random() < self.errors else 0)
 
     def store(self, beats: list[tuple[int, int, int]]) -> None:
-        """Of a write."""
+        """Stores the beats of a write."""
         for beat in beats:
             self.content.write(*beat)
 
     def data(self, address: int, length: int) -> list[int]:
-        """The present content."""
+        """Returns the present content."""
         return [self.content.read(address + 32 * i) for i in range(length + 1)]
 
     def due(self, queue: deque[Any]) -> int:
-        """When to answer a request that comes now: not before those in the queue."""
+        """Returns the cycle in which to answer a request of this cycle, not before the requests in the queue."""
         at = self.bench.cycles + self.bench.random.randint(*self.delay)
         return max(at, queue[-1][0]) if queue else at
 
     def check(self, address: int, length: int, aligned: int = 64) -> None:
-        """Holds a burst to the rules."""
+        """Checks a burst against the rules."""
         assert length < 16
         assert address % aligned == 0
         assert address // 4096 == (address + 32 * length) // 4096

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random AXI4 traffic whose outcome is known: each burst has its own bytes."""
+"""Random AXI4 traffic with a known outcome, because each burst has its own bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench import Bench
 
 
 class Traffic:
-    """Writes, then reads of the same places, by one manager, in slots of `slot` bytes from `base` on.
+    """Writes of one manager, then reads of the same addresses, in slots of `slot` bytes from `base` on.
 
     Each write has its own slot, so writes in flight together never meet. With `narrow`, beats may be smaller than the
     bus. `kinds` are the types of bursts, `long` is the most beats.
@@ -25,7 +25,7 @@ class Traffic:
         self.reads: list[Burst] = []
 
     def burst(self, slot: int) -> Burst:
-        """Somewhere in the slot."""
+        """Returns a random burst inside the slot."""
         draw, bus = self.bench.random, self.manager.bus
         full = bus.bit_length() - 1
         size = draw.randint(0, full) if self.narrow else full
@@ -37,7 +37,7 @@ class Traffic:
         beats = min(beats, self.slot >> size)
         room = self.slot - (beats << size)
         offset = draw.randrange(0, room + 1) & -(1 << size)
-        if kind != WRAP:  # the first beat may begin within
+        if kind != WRAP:  # the first beat may begin inside a word
             offset += draw.choice([0, 0, draw.randrange(1 << size)])
         address = self.base + self.slot * slot + offset
         return Burst(
@@ -45,7 +45,7 @@ class Traffic:
         )
 
     def write(self, count: int) -> None:
-        """Queues so many writes."""
+        """Queues `count` writes."""
         draw = self.bench.random
         for slot in draw.sample(range(self.slots), count):
             burst = self.burst(slot)
@@ -61,22 +61,22 @@ class Traffic:
             self.manager.write(burst)
 
     def read(self, count: int) -> None:
-        """Queues so many reads."""
+        """Queues `count` reads."""
         for slot in self.bench.random.choices(range(self.slots), k=count):
             burst = self.burst(slot)
             self.reads.append(burst)
             self.manager.ask(burst)
 
     def written(self) -> bool:
-        """All writes were answered."""
+        """Returns true if all writes are answered."""
         return len(self.manager.responses) == len(self.writes)
 
     def done(self) -> bool:
-        """All reads too."""
+        """Returns true if all writes and reads are answered."""
         return self.written() and self.manager.reads_done() == len(self.reads)
 
     def check(self, initial: object, fails: object = lambda address: OKAY) -> None:
-        """Compares the responses with the model: for each id in order, bytes and responses."""
+        """Compares bytes and responses with the model, in order for each id."""
         expected = defaultdict(list)
         for burst in self.writes:
             expected[burst.id].append(max(fails(address) for address in burst.addresses()))
@@ -102,7 +102,7 @@ class Traffic:
                         assert data >> (8 * lane) & 0xFF == value, f"{burst}: byte {base + lane:#x}"
 
     def forget(self) -> None:
-        """Forgets requests and answers, not written data."""
+        """Forgets requests and answers, but keeps the written data."""
         for asked in (self.writes, self.reads, self.manager.b.items, self.manager.r.items):
             asked.clear()
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bench for cocotb that walks one clock in steps: drive, settle, sample, rising edge.
+"""A cocotb bench that steps one clock: drive, settle, sample, rising edge.
 
-Every driver and monitor is plain Python, called once a cycle. So a test of many instances costs two awaits in each
-cycle and behaves alike in every simulator: the sampled values are those that the flip-flops see.
+All drivers and monitors are plain Python, called once per cycle. So a test of many instances needs two awaits per
+cycle. It behaves alike in every simulator, because the sampled values are those that the flip-flops see.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ class Agent(Protocol):
 
 
 DEPOSIT = 0
-"""GPI's number for an ordinary write."""
-# The runner requests this for Verilator. cocotb then also writes at once.
+"""GPI's code for an ordinary write."""
+# The runner sets this for Verilator. cocotb then also writes immediately.
 WRITES_AT_ONCE = os.environ.get("COCOTB_TRUST_INERTIAL_WRITES") == "1"
 
 
 class Net:
-    """A signal of the simulation: written at most once a cycle, and read so.
+    """A signal of the simulation. It is written at most once per cycle, and its value is cached.
 
-    Bits go between it and the simulator as they are. The way through cocotb's LogicArray, by four objects a value, was
-    half of a test's time.
+    Bits pass between it and the simulator without conversion. cocotb's LogicArray makes four objects for each value,
+    which took half of a test's time.
     """
 
     def __init__(self, bench: Bench, handle: Any) -> None:
         self.bench = bench
         self.handle = handle
         self.width = len(handle)
-        self.driven = int(handle.value)  # as the test before left it
+        self.driven = int(handle.value)  # the value that the previous test left
         self.seen = -1
         self.value = 0
         self._simulator = handle._handle if isinstance(handle, LogicObject | LogicArrayObject | PackedObject) else None
 
     def get(self) -> int:
-        """Its value, settled."""
+        """Returns its value after settling."""
         if self.seen != self.bench.phase:
             simulator = self._simulator
-            # A bit that is neither 0 nor 1 is a ValueError, either way.
+            # In both cases a bit that is neither 0 nor 1 raises ValueError.
             self.value = int(self.handle.value) if simulator is None else int(simulator.get_signal_val_binstr(), 2)
             self.seen = self.bench.phase
         return self.value
@@ -73,12 +73,12 @@ class Net:
             self.bench.dirty[self] = None
 
     def write(self, value: int) -> None:
-        """Drives all of it, at once."""
+        """Drives all its bits at once."""
         self.driven = value
         self.flush()
 
     def flush(self) -> None:
-        """Writes what is driven."""
+        """Writes the driven value to the simulator."""
         simulator = self._simulator
         if simulator is None or not WRITES_AT_ONCE:
             self.handle.value = self.driven
@@ -98,13 +98,13 @@ class Pin:
         self._mask = (1 << self.width) - 1
 
     def get(self) -> int:
-        """Their value, settled."""
+        """Returns the value of these bits after settling."""
         net = self.net
         value = net.value if net.seen == net.bench.phase else net.get()
         return (value >> self.low) & self._mask
 
     def set(self, value: int) -> None:
-        """Drives them from now on."""
+        """Drives these bits from now on."""
         if (self.net.driven >> self.low) & self._mask != value:
             self.net.set(self.low, self.width, value)
 
@@ -128,23 +128,23 @@ class Bench:
         return Net(self, self.dut.clk_i)
 
     def pin(self, scope: Any, name: str, index: int | None = None, width: int = 1) -> Pin:
-        """The signal `name` of an instance, or its element `index` of so many bits."""
+        """Returns the signal `name` of an instance, or its element `index` of `width` bits."""
         handle = getattr(scope, name)
         net = self._nets.setdefault(handle._path, Net(self, handle))
         return Pin(net) if index is None else Pin(net, index * width, width)
 
     def source(self, scope: Any, prefix: str = "s", fields: Iterable[str] = ("payload",), **options: Any) -> Source:
-        """A sender at prefix_valid, prefix_ready and prefix_FIELD; see Source for the options."""
+        """Returns a sender at prefix_valid, prefix_ready and prefix_FIELD. See Source for the options."""
         pins = [self.pin(scope, f"{prefix}_{field}") for field in fields]
         return Source(self, self.pin(scope, f"{prefix}_valid"), self.pin(scope, f"{prefix}_ready"), pins, **options)
 
     def sink(self, scope: Any, prefix: str = "m", fields: Iterable[str] = ("payload",), **options: Any) -> Sink:
-        """A receiver, likewise."""
+        """Returns a receiver at the ports of the same names."""
         pins = [self.pin(scope, f"{prefix}_{field}") for field in fields]
         return Sink(self, self.pin(scope, f"{prefix}_valid"), self.pin(scope, f"{prefix}_ready"), pins, **options)
 
     async def settle(self) -> None:
-        """Writes the driven values and lets them go through the logic, without an edge."""
+        """Writes the driven values and lets them propagate through the logic, without a clock edge."""
         for net in self.dirty:
             net.flush()
         self.dirty.clear()
@@ -152,7 +152,7 @@ class Bench:
         self.phase += 1
 
     async def cycle(self, count: int = 1) -> None:
-        """One cycle, or some."""
+        """Runs `count` cycles."""
         for _ in range(count):
             for agent in self.agents:
                 agent.drive()
@@ -166,7 +166,7 @@ class Bench:
             self.phase += 1
 
     async def reset(self, cycles: int = 2) -> None:
-        """Resets the design. All participants forget transfers in flight."""
+        """Resets the design. All agents forget transfers in flight."""
         for agent in self.agents:
             agent.reset()
         self._reset.set(1)
@@ -176,7 +176,7 @@ class Bench:
         self._reset.set(0)
 
     async def until(self, done: Callable[[], bool], limit: int = 20_000) -> None:
-        """Cycles until done; fails after `limit`."""
+        """Runs cycles until done() is true, and fails after `limit`."""
         for _ in range(limit):
             if done():
                 return
@@ -185,7 +185,7 @@ class Bench:
 
 
 class Source:
-    """Sends items, pausing in `idle` of the cycles; the fields of an idle cycle are garbage."""
+    """Sends items. It pauses in a share `idle` of the cycles, in which the fields have random values."""
 
     def __init__(self, bench: Bench, valid: Pin, ready: Pin, fields: list[Pin], idle: float = 0.0) -> None:
         self.bench, self.valid, self.ready, self.fields = bench, valid, ready, fields
@@ -197,7 +197,7 @@ class Source:
         bench.agents.append(self)
 
     def drive(self) -> None:
-        """Begins with the next item, or goes on with the one that waits."""
+        """Starts the next item, or keeps offering the current one."""
         if self._active:
             return
         self._active = bool(self.items) and self.bench.random.random() >= self.idle
@@ -208,7 +208,7 @@ class Source:
             pin.set(values[i] if values else self.bench.random.getrandbits(pin.width))
 
     def sample(self) -> None:
-        """Records the taken beats."""
+        """Records the accepted beats."""
         if self._active and self.ready.get():
             self.sent.append(self.items.popleft())
             self.cycles_of.append(self.bench.cycles)
@@ -221,14 +221,14 @@ class Source:
         self.valid.set(0)
 
     def random_items(self, count: int) -> list[int]:
-        """Queues so many random items of the first field, and returns them."""
+        """Queues `count` random items of the first field, and returns them."""
         items = [self.bench.random.getrandbits(self.fields[0].width) for _ in range(count)]
         self.items.extend(items)
         return items
 
 
 class Sink:
-    """Takes items, being busy in `stall` of the cycles."""
+    """Receives items. It is busy in a share `stall` of the cycles."""
 
     def __init__(self, bench: Bench, valid: Pin, ready: Pin, fields: list[Pin], stall: float = 0.0) -> None:
         self.bench, self.valid, self.ready, self.fields = bench, valid, ready, fields
@@ -239,18 +239,18 @@ class Sink:
         bench.agents.append(self)
 
     def drive(self) -> None:
-        """Decides whether to take something."""
+        """Decides whether to be ready."""
         self._ready = self.stall < 1.0 and self.bench.random.random() >= self.stall
         self.ready.set(self._ready)
 
     def sample(self) -> None:
-        """Takes it."""
+        """Records the received item."""
         if self._ready and self.valid.get():
             values = tuple(pin.get() for pin in self.fields)
             self.items.append(values[0] if len(values) == 1 else values)
             self.cycles_of.append(self.bench.cycles)
 
     def reset(self) -> None:
-        """Forgets what it took."""
+        """Forgets the received items."""
         self.items.clear()
         self.cycles_of.clear()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules with flat ports around cells whose ports are bundles (hdl/common/axi.svh): a bench drives signals by name.
+"""Wraps cells whose ports are bundles (hdl/common/axi.svh) in modules with flat ports, so that a bench drives signals
+by name.
 
-An AXI4 bundle becomes the ports prefix_awid, prefix_awaddr, ... of a module that also holds an axi_monitor. A stream
-becomes
-prefix_valid, prefix_ready, prefix_data, prefix_keep, prefix_last, prefix_user.
+An AXI4 bundle becomes the ports prefix_awid, prefix_awaddr, ... of a module that also contains an axi_monitor. A stream
+becomes prefix_valid, prefix_ready, prefix_data, prefix_keep, prefix_last and prefix_user.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from simulate import COMMON, ROOT, simulate
 
 PACKAGE = COMMON / "axi_pkg.sv"
 
-# Channel: signal, width by the names of Axi's fields or a number. AW and AR are alike.
+# For each channel: signals, with a width that is a number or the name of a field of Axi. AW and AR are alike.
 ADDRESS = [("id", "id"), ("addr", "address"), ("len", 8), ("size", 3), ("burst", 2), ("cache", 4), ("prot", 3)]
 AXI = {
     "aw": ADDRESS,
@@ -37,8 +37,8 @@ AXI_LITE = {
 
 @dataclass(frozen=True)
 class Axi:
-    """An AXI4 port of a cell, or an AXI4-Lite port (id = 0). With `count`, several side by side, called s0_axi and so
-    on."""
+    """An AXI4 port of a cell, or with id = 0 an AXI4-Lite port. With `count`, several ports side by side, called
+    s0_axi, s1_axi and so on."""
 
     port: str = "s_axi"
     address: int = 64
@@ -51,23 +51,23 @@ class Axi:
 
     @property
     def strobes(self) -> int:
-        """Byte lanes."""
+        """Returns the number of byte lanes."""
         return self.data // 8
 
     @property
     def channels(self) -> dict[str, list[tuple[str, str | int]]]:
-        """Signals of each channel, without valid and ready."""
+        """Returns the signals of each channel, without valid and ready."""
         found = AXI if self.id else AXI_LITE
         return {name: list(signals) for name, signals in found.items()}
 
     @property
     def prefixes(self) -> list[str]:
-        """Of the flat ports."""
+        """Returns the prefixes of the flat ports."""
         role, _, rest = self.port.partition("_")
         return [f"{role}{i}_{rest}" for i in range(self.count)] if self.count else [self.port]
 
     def ports(self) -> list[str]:
-        """Declarations of the flat ports."""
+        """Returns the declarations of the flat ports."""
         found = []
         for prefix in self.prefixes:
             for channel, signals in self.channels.items():
@@ -80,7 +80,7 @@ class Axi:
         return found
 
     def body(self) -> list[str]:
-        """The bundle, its way to the flat ports, and its monitor."""
+        """Returns the bundle, its connections to the flat ports, and its monitor."""
         kind = "AXI" if self.id else "AXI_LITE"
         way = f"{kind}_FROM_FLAT" if self.port.startswith("s") else f"{kind}_TO_FLAT"
         widths = f"{self.address}, {self.data}" + (f", {self.id}" if self.id else "")
@@ -98,13 +98,13 @@ class Axi:
         return lines
 
     def parameters(self) -> dict[str, str]:
-        """The cell's types."""
+        """Returns the type parameters of the cell."""
         return {f"{self.types}_{half}_t": f"{self.port}_{half}_t" for half in ("req", "resp")}
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A stream whose payload is a bundle; `types` is the cell's parameter, or empty if another bundle gives it."""
+    """A stream whose payload is a bundle. `types` is the cell's type parameter, or empty if another bundle sets it."""
 
     port: str = "s"
     data: int = 512
@@ -112,7 +112,7 @@ class Axis:
     types: str = "axis"
 
     def ports(self) -> list[str]:
-        """Declarations of the flat ports."""
+        """Returns the declarations of the flat ports."""
         forward = self.port.startswith("s")
         payload, ready = ("input wire", "output logic") if forward else ("output logic", "input wire")
         widths = {"data": self.data, "keep": self.data // 8, "last": 1, "user": self.user}
@@ -120,7 +120,7 @@ class Axis:
         return [*found, f"{payload} {self.port}_valid", f"{ready} {self.port}_ready"]
 
     def body(self) -> list[str]:
-        """The bundle and its way to the flat ports."""
+        """Returns the bundle and its connections to the flat ports."""
         lines = [f"  `AXIS_TYPE({self.port}, {self.data}, {self.user})", f"  {self.port}_t {self.port}_payload;"]
         for name in ("data", "keep", "last", "user"):
             flat, bundle = f"{self.port}_{name}", f"{self.port}_payload.{name}"
@@ -130,20 +130,20 @@ class Axis:
         return lines
 
     def parameters(self) -> dict[str, str]:
-        """The cell's type."""
+        """Returns the type parameter of the cell."""
         return {f"{self.types}_t": f"{self.port}_t"} if self.types else {}
 
 
 @dataclass(frozen=True)
 class Wrapped:
-    """An instance of a cell with its bundles."""
+    """An instance of a cell, with its bundles."""
 
     cell: str
     bundles: list[Axi | Axis]
     parameters: dict[str, int | str] = field(default_factory=dict)
 
     def plain_ports(self) -> list[str]:
-        """The cell's ports that are not bundles, as it declares them, but with the widths that it computes."""
+        """Returns the cell's ports that are not bundles, as declared, with the widths that the cell computes."""
         text = (COMMON / f"{self.cell}.sv").read_text()
         header = text[text.index("\nmodule ") : text.index(");", text.index(") ("))]
         taken = [bundle.port for bundle in self.bundles]
@@ -157,7 +157,7 @@ class Wrapped:
         return found
 
     def constants(self) -> dict[str, str]:
-        """Parameters and derived parameters of the cell, for the widths of its plain ports."""
+        """Returns the cell's parameters and localparams, for the widths of its plain ports."""
         text = (COMMON / f"{self.cell}.sv").read_text()
         header = text[text.index("#(") : text.index(") (")] if "#(" in text else ""
         found = dict(
@@ -166,7 +166,7 @@ class Wrapped:
         return found | {name: str(value) for name, value in self.parameters.items() if name in found}
 
     def module(self, name: str) -> str:
-        """The text of a module of flat ports called `name`."""
+        """Returns the text of a module `name` with flat ports."""
         ports = ["input wire clk_i", "input wire rst_i"]
         for bundle in self.bundles:
             ports += bundle.ports()
@@ -184,7 +184,7 @@ class Wrapped:
 
 
 def top_of(instances: dict[str, Wrapped]) -> str:
-    """A module `top` with an instance of each, called as its key."""
+    """Returns a module `top` with one instance per entry, named like its key."""
     lines = ["// verilator lint_off UNUSEDPARAM", '`include "axi.svh"', ""]
     lines += [wrapped.module(f"{name}_flat") for name, wrapped in instances.items()]
     lines.append("module top (input wire clk_i, input wire rst_i);")
@@ -193,7 +193,7 @@ def top_of(instances: dict[str, Wrapped]) -> str:
 
 
 def elaborate(test_file: str, instances: dict[str, Wrapped]) -> None:
-    """Yosys takes every instance of the bench's top with its parameters, and finds neither latch nor loop."""
+    """Elaborates every instance with its parameters in Yosys, and checks that there are no latches and no loops."""
     path = (ROOT / "build" / "hdl" / Path(test_file).stem / "top.sv").relative_to(ROOT)
     tops = " --top ".join(f"{name}_flat" for name in instances)
     script = f"{hdl_tools.read(tops, sources=str(path))}; proc; flatten; select -assert-none t:$dlatch; check -assert"
@@ -202,6 +202,6 @@ def elaborate(test_file: str, instances: dict[str, Wrapped]) -> None:
 
 
 def simulate_wrapped(test_file: str, instances: dict[str, Wrapped]) -> None:
-    """Every cocotb test of the file on the instances, then Yosys' checks of them."""
+    """Runs every cocotb test of the file on the instances, and then Yosys' checks."""
     simulate(test_file, text=top_of(instances), sources=(PACKAGE,))
     elaborate(test_file, instances)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hostile NIC, and the rules for the core's counters that hold against it."""
+"""A hostile NIC, and the rules that the core's counters obey in spite of it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ OUT = ("tx_posted", "tx_refused", "tx_size", "tx_late")
 
 
 def balance(found: dict[str, int]) -> None:
-    """Every frame that came in went out, or was counted once."""
+    """Checks that every incoming frame went out, or was counted once."""
     assert found.get("rx_in", 0) == sum(found.get(name, 0) for name in IN), found
     assert found.get("tx_in", 0) == sum(found.get(name, 0) for name in OUT), found
     assert found.get("tx_posted", 0) == found.get("tx_done", 0) + found.get("tx_stopped", 0), found
 
 
 def attack(rig: Rig) -> None:
-    """A write or a read that no honest NIC does."""
+    """Makes a write or a read that a correct NIC would never make."""
     draw, nic = rig.bench.random, rig.nic
     queue = draw.randrange(rig.queues)
     index = draw.randrange(rig.rx_ring)
     kind = draw.randrange(7)
-    if kind == 0:  # a write-back out of turn, or in turn with a length that cannot be
+    if kind == 0:  # a write-back out of turn, or in turn with an impossible length
         raw = nic.format.rx_done(
             draw.choice([0, 1, 64, 2049, 16383]), eop=draw.random() < 0.5, error=False, noise=draw.getrandbits(128)
         )
@@ -35,7 +35,7 @@ def attack(rig: Rig) -> None:
         nic.write_window(HEADS + 64 * queue, draw.randbytes(4))
     elif kind == 3:
         nic.write_window(QUEUE * queue + TX_RING + 16 * draw.randrange(rig.tx_ring), draw.randbytes(16))
-    elif kind == 4:  # into a slot that it may not have
+    elif kind == 4:  # into a slot that the NIC does not own
         nic.write_window(SLOTS + draw.randrange(4 * 64) * 2048 + draw.randrange(1984), draw.randbytes(64))
     elif kind == 5:
         nic.read(SLOTS + draw.randrange(4 * 64) * 2048, 64, lambda data: None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The blocks of the bypass core, each by itself, with some of its parameters: one simulation for all of them."""
+"""Tests the blocks of the bypass core one by one, with some of their parameters, in one simulation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACES = ((0.0, 0.0), (0.5, 0.0), (0.0, 0.6), (0.4, 0.4))  # idle, stall
 
 @dataclass(frozen=True)
 class Config:
-    """How a core is built (bypass_config_t), as powers of two."""
+    """The build parameters of a core (bypass_config_t), as powers of two."""
 
     queue_bits: int = 0
     rx_bits: int = 8
@@ -30,21 +30,22 @@ class Config:
 
     @property
     def queues(self) -> int:
-        """Queue pairs."""
+        """Returns the number of queue pairs."""
         return 1 << self.queue_bits
 
     @property
     def text(self) -> str:
-        """As a parameter."""
+        """Returns the struct as a parameter."""
         fields = ", ".join(f"{name}: {value}" for name, value in vars(self).items())
         return f"bypass_pkg::bypass_config_t'{{{fields}}}"
 
     def slot_line(self, queue: int, slot: int) -> int:
-        """Of the window (offset / 64): where a slot begins, in its first copy (docs/design/bypass-core.md)."""
+        """Returns the line (offset / 64) in the window at which the first copy of a slot begins
+        (docs/design/bypass-core.md)."""
         return (0x400000 + queue * (1 << (self.rx_bits + 12)) + slot * SLOT) >> 6
 
     def pack_line(self, line: int) -> int:
-        """The same of a line of the packed buffer."""
+        """Returns the line in the window of a line of the packed buffer."""
         return (0x280000 >> 6) + line
 
 
@@ -83,7 +84,7 @@ def _is_input(port: str) -> bool:
 
 
 def quiet(dut: Any) -> None:
-    """No instance gets a request, and the remains of an earlier test are gone."""
+    """Clears the requests of all instances, and the state that an earlier test left."""
     for name in INSTANCES:
         scope = getattr(dut, name)
         for port in PORTS[name]:
@@ -91,7 +92,7 @@ def quiet(dut: Any) -> None:
 
 
 def _inputs(cell: str) -> list[str]:
-    """The cell's inputs, except clock and reset."""
+    """Returns the cell's inputs, except clock and reset."""
     text = next(ROOT / path for path in files(f"{cell}.sv")).read_text()
     text = re.sub(r"//.*", "", text)
     header = text[text.index("\nmodule ") : text.index("\n);")] + ","
@@ -104,7 +105,7 @@ PORTS = {name: _inputs(cell) for name, (cell, _) in INSTANCES.items()}
 
 
 class Block:
-    """A bench with one of the instances. It is an agent, and subclasses fill it in."""
+    """A bench for one of the instances. It is an agent; subclasses implement its methods."""
 
     def __init__(self, dut: Any, name: str, seed: int = 1) -> None:
         quiet(dut)
@@ -117,14 +118,14 @@ class Block:
         self.bench.agents.append(self)
 
     def drive(self) -> None:
-        """Sets inputs. Values that the block's registers drive can be read already."""
+        """Sets inputs. Outputs that come from registers can be read already."""
 
     def sample(self) -> None:
-        """Compares."""
+        """Compares outputs with the expected ones."""
 
     def reset(self) -> None:
         """Forgets transfers in flight."""
 
     def chance(self, share: float) -> bool:
-        """In so many of the cases."""
+        """Returns true with probability `share`."""
         return self.random.random() < share

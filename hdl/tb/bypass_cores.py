@@ -21,12 +21,12 @@ MORE = ("bypass_core_times", "bypass_core_in_place", "bypass_core_refuses", "byp
 
 
 def rig_of(dut: Any, name: str = "one", seed: int = 1) -> Rig:
-    """The core of that name."""
+    """Returns a rig for the core of that name."""
     return Rig(dut, name, seed=seed, **(CORES | CORNERS)[name])
 
 
 def top_of(cores: dict[str, dict[str, int]]) -> str:
-    """A top with these cores."""
+    """Returns a top with these cores."""
     text = "module top (input wire clk_i, input wire rst_i);\n"
     for name, options in cores.items():
         assigned = ", ".join(f".{NAMES[key]}({value})" for key, value in options.items())

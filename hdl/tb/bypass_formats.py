@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Descriptors of commodity NICs, written down from their datasheets, independently of the RTL and of spec/.
+"""Descriptors of commodity NICs, taken from their datasheets, independently of the RTL and of spec/.
 
 82574: Intel 82574 datasheet 7.1.5 (extended receive descriptors), 7.2.10 (legacy transmit descriptors), 7.2.11
 (extended ones). igb: 82576 and I210 datasheets 7.1.5, 7.2.2. ixgbe: 82599 datasheet 7.1.6, 7.2.3. i40e: X710 datasheet
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TxDescriptor:
-    """A NIC's view of a transmit descriptor. kind: it is a data descriptor."""
+    """A transmit descriptor as the NIC reads it. kind: it is a data descriptor."""
 
     address: int
     bytes: int
@@ -25,7 +25,7 @@ class TxDescriptor:
 
 @dataclass(frozen=True)
 class Format:
-    """A family's descriptors. `registers` are the values that the core needs for the format
+    """The descriptors of a family. `registers` are the values that the core needs for the format
     (docs/reference/bypass-registers.md)."""
 
     name: str
@@ -34,13 +34,12 @@ class Format:
     registers: dict[str, int]
 
     def rx_address(self, descriptor: bytes) -> int:
-        """The destination of a packet. Nothing else may be set: bit 64 is where DD will be, and then the header's
-        address."""
+        """Returns the destination of a packet. The other bytes, for DD (bit 64) and the header's address, must be 0."""
         assert not any(descriptor[8:]), (self.name, descriptor.hex())
         return int.from_bytes(descriptor[:8], "little")
 
     def rx_done(self, length: int, *, eop: bool, error: bool, noise: int) -> bytes:
-        """A receive descriptor as the NIC writes it back. `noise` fills the other fields."""
+        """Returns a receive descriptor as the NIC writes it back. `noise` fills the other fields."""
         word = noise & ((1 << 128) - 1)
 
         def put(low: int, bits: int, value: int) -> None:
@@ -61,7 +60,7 @@ class Format:
         return word.to_bytes(16, "little") + bytes(self.rx_bytes - 16)
 
     def tx_descriptor(self, descriptor: bytes) -> TxDescriptor:
-        """As the NIC reads it."""
+        """Returns a transmit descriptor as the NIC reads it."""
         address, word = int.from_bytes(descriptor[:8], "little"), int.from_bytes(descriptor[8:16], "little")
         if self.family == "e1000e" and word >> 29 & 1:  # extended: DTALEN, DTYP, DCMD, STA, RSV, POPTS, VLAN
             command = word >> 24 & 0xFF
@@ -83,7 +82,7 @@ class Format:
         return TxDescriptor(address, word >> 34 & 0x3FFF, bool(command & 1), bool(command & 2), data, None)
 
     def tx_done(self, descriptor: bytes) -> bytes:
-        """A transmit descriptor as the NIC writes it back."""
+        """Returns a transmit descriptor as the NIC writes it back."""
         word = int.from_bytes(descriptor[8:16], "little")
         if self.family in ("e1000e", "igb", "ixgbe"):
             word |= 1 << 32  # STA: DD

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function that forwards, changes and drops frames in place at random, and knows the right outcome."""
+"""A function that forwards, changes and drops frames in place at random, and predicts the result."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from bypass_rig import FORWARD, REPLACE, Function, Rig
 
 
 class Judge:
-    """Random verdicts, and the frames that the NIC must send for them, by queue."""
+    """Random verdicts, and for each queue the frames that the NIC must send as a result."""
 
     def __init__(self, rig: Rig, forward: float = 0.7) -> None:
         self.rig, self.forward = rig, forward
@@ -18,7 +18,7 @@ class Judge:
         Function(rig, self.decide)
 
     def decide(self, queue: int, size: int, first: bytes) -> tuple[int, bytes]:
-        """Looks at the head, which is that of the next frame."""
+        """Decides about the next frame from its head."""
         frame = self.frames[queue][self.seen[queue]]
         self.seen[queue] += 1
         assert size == len(frame)
@@ -33,13 +33,13 @@ class Judge:
         return FORWARD | (REPLACE if replace else 0), new
 
     def arrive(self, frame: bytes, queue: int, *, error: bool = False) -> None:
-        """At the wire."""
+        """A frame arrives at the wire."""
         if not error:
             self.frames[queue].append(frame)
         self.rig.arrive(frame, queue, error=error)
 
     def done(self) -> bool:
-        """All were judged, and sent."""
+        """Returns true if all frames have been judged and sent."""
         judged = all(seen == len(frames) for seen, frames in zip(self.seen, self.frames, strict=True))
         return judged and all(
             len(sent) == len(expected) for sent, expected in zip(self.rig.nic.sent, self.expected, strict=True)

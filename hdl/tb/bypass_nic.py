@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A NIC for benches of the bypass core: it fetches descriptors, writes and reads packets and writes back, over AXI4.
+"""A NIC for the benches of the bypass core. Over AXI4 it fetches descriptors, writes and reads packets, and writes
+back.
 
-It behaves like such a NIC by the datasheet, and knows nothing of the core but the addresses in descriptors. Its wire is
+It behaves as its datasheet says, and knows nothing of the core except the addresses in descriptors. Its wire is
 `arriving` and `sent`.
 """
 
@@ -26,23 +27,23 @@ WINDOW = 23
 
 @dataclass
 class Habits:
-    """How it does it."""
+    """How the NIC makes its accesses."""
 
     words: bool = False  # accesses of 4 bytes, as QEMU's models
     fetch: int = 8  # descriptors at once
     cache: int = 32
     piece: int = 256  # bytes of a write (MPS) and a read (MRRS)
-    line: int = 1  # receive descriptors that are written back together
-    shuffle: int = 1  # payload reads are in any order among so many
+    line: int = 1  # receive descriptors per write-back
+    shuffle: int = 1  # reads of payload are in any order among this many
     report: bool = True  # writes back where RS is set
     heads: bool = False  # writes back the head instead
-    eager: float = 1.0  # does something in so many of the cycles
+    eager: float = 1.0  # share of the cycles in which it is active
     burst_writes: int = 40  # beats that may wait for W
 
 
 @dataclass
 class Ring:
-    """A ring of descriptors as the NIC knows it."""
+    """A ring of descriptors, from the NIC's point of view."""
 
     base: int
     size: int
@@ -54,13 +55,13 @@ class Ring:
     fetching: int = 0
 
     def known(self) -> int:
-        """Descriptors that may be fetched."""
+        """Returns the number of descriptors that may be fetched."""
         return (self.tail - self.fetched) % self.size
 
 
 @dataclass
 class Reading:
-    """A frame that is being read, in pieces that come in any order."""
+    """A frame that is being read in pieces, which arrive in any order."""
 
     queue: int
     index: int
@@ -71,7 +72,7 @@ class Reading:
 
 
 class Nic:
-    """An agent of the bench, at the flat ports s_axi_*; tails come by `tail`."""
+    """An agent of the bench at the flat ports s_axi_*. Writes of tails come through tail()."""
 
     def __init__(self, bench: Bench, scope: Any, kind: Format, base: int, queues: int, rx: int, tx: int) -> None:
         self.bench, self.format, self.base = bench, kind, base
@@ -84,7 +85,7 @@ class Nic:
         bench.agents.append(self)
 
     def restart(self) -> None:
-        """As after its reset."""
+        """Sets the state after the NIC's reset."""
         rx, tx = self.sizes
         self.rx = [Ring(QUEUE * q, rx, self.format.rx_bytes) for q in range(self.queues)]
         self.tx = [Ring(QUEUE * q + TX_RING, tx, 16) for q in range(self.queues)]
@@ -102,21 +103,21 @@ class Nic:
         self.errors = 0
 
     def reset(self) -> None:
-        """The design's reset."""
+        """Handles a reset of the design."""
         self.restart()
 
     def drive(self) -> None:
-        """Nothing: its manager does that."""
+        """Does nothing, because its manager drives the signals."""
 
     # ---- the bus
 
     def write(self, address: int, data: bytes) -> None:
-        """Posted; `address` is a bus address."""
+        """Makes a posted write to a bus address."""
         assert self.base <= address <= self.base + (1 << WINDOW) - len(data), hex(address)
         self.write_window(address - self.base, data)
 
     def write_window(self, offset: int, data: bytes) -> None:
-        """To an offset of the window."""
+        """Makes a posted write to an offset of the window."""
         at = offset
         draw = self.bench.random
         step = 4 if self.habits.words else self.habits.piece
@@ -134,7 +135,7 @@ class Nic:
             at = end
 
     def read(self, offset: int, count: int, done: Callable[[bytes], None]) -> None:
-        """Bytes from there on, within 4 KiB, in one burst, or in words."""
+        """Reads `count` bytes from `offset`, within 4 KiB, in one burst or in words."""
         if not self.habits.words:
             self._ask(offset, count, done)
             return
@@ -177,10 +178,10 @@ class Nic:
             self.writes_done += 1
         self.manager.b.items.clear()
 
-    # ---- what it does
+    # ---- the NIC's actions
 
     def tail(self, address: int, value: int) -> None:
-        """A register is written."""
+        """Handles a write of a tail register."""
         ring, rest = divmod(address - TAIL_BASE, TAG)
         assert not rest, hex(address)
         assert 0 <= ring < 2 * self.queues, hex(address)
@@ -188,13 +189,13 @@ class Nic:
         rings = self.tx if ring % 2 else self.rx
         at = rings[ring // 2]
         assert value < at.size
-        # Never past the head: it does not have fewer than before.
+        # A tail never moves beyond the head, because that would reduce the number of posted descriptors.
         if self.honest:
             assert (value - at.head) % at.size >= (at.tail - at.head) % at.size, (ring, value, at.tail, at.head)
         at.tail = value
 
     def sample(self) -> None:
-        """A cycle."""
+        """Runs one cycle."""
         self._completions()
         if not self.running or self.bench.random.random() >= self.habits.eager:
             return
@@ -212,7 +213,7 @@ class Nic:
         count = min(ring.known(), self.habits.fetch, ring.size - ring.fetched, room)
         if count <= 0 or ring.fetching:
             return
-        # The unit that makes AXI of a fetch cuts it at 4 KiB.
+        # The unit that turns a fetch into AXI cuts it at 4 KiB.
         first, offset = ring.fetched, ring.base + ring.bytes * ring.fetched
         count = min(count, (4096 - offset % 4096) // ring.bytes)
         ring.fetched = (first + count) % ring.size
@@ -247,7 +248,7 @@ class Nic:
         self._write_back(queue, flush=not self.arriving[queue])
 
     def _write_back(self, queue: int, *, flush: bool) -> None:
-        """Descriptors that are done: by lines of so many, or all."""
+        """Writes finished descriptors back, in full lines or all of them."""
         ring, waiting = self.rx[queue], self.unwritten[queue]
         while waiting:
             group = waiting[0][0] // self.habits.line
@@ -266,7 +267,7 @@ class Nic:
                 self.write_window(offset + ring.bytes * i + 8, raw[8:12])
 
     def _begin(self, queue: int) -> None:
-        """Asks for the frames whose descriptors are here."""
+        """Requests the frames of the fetched descriptors."""
         ring = self.tx[queue]
         while ring.cache and len(self.readings[queue]) < 16:
             index, raw = ring.cache.popleft()

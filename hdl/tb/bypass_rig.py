@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bypass core between a NIC, its set-up program and a function, all of them scripted."""
+"""The bypass core between a scripted NIC, set-up program and function."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORWARD, REPLACE = 1, 2
 
 
 class Registers:
-    """AXI4-Lite accesses, one at a time."""
+    """Makes AXI4-Lite accesses, one at a time."""
 
     def __init__(self, bench: Bench, scope: Any) -> None:
         def pins(*names: str) -> list[Any]:
@@ -32,11 +32,11 @@ class Registers:
         self.r = Sink(bench, *pins("rvalid", "rready"), pins("rdata", "rresp"))
 
     async def write(self, name: str, value: int, index: int = 0, strobes: int = 15) -> int:
-        """Writes a register; returns the response."""
+        """Writes a register and returns the response."""
         return await self.write_at(REGISTERS[name].at(index), value, strobes)
 
     async def write_at(self, offset: int, value: int, strobes: int = 15) -> int:
-        """The same of any offset."""
+        """Writes any offset and returns the response."""
         self.aw.items.append(offset)
         self.w.items.append((value, strobes))
         await self.bench.until(lambda: bool(self.b.items))
@@ -47,7 +47,7 @@ class Registers:
         return await self.read_at(REGISTERS[name].at(index))
 
     async def read_at(self, offset: int) -> int:
-        """The same of any offset."""
+        """Reads any offset."""
         self.ar.items.append(offset)
         await self.bench.until(lambda: bool(self.r.items))
         value, response = self.r.items.pop()  # type: ignore[misc]
@@ -55,12 +55,12 @@ class Registers:
         return value
 
     async def field(self, name: str, part: str, index: int = 0) -> int:
-        """A field of one."""
+        """Reads a field of a register."""
         return REGISTERS[name].fields[part].get(await self.read(name, index))
 
 
 class Tails:
-    """The NIC's registers at m_axil: a written value reaches the NIC some cycles later."""
+    """The NIC's tail registers, at m_axil. A written value reaches the NIC some cycles later."""
 
     def __init__(self, bench: Bench, scope: Any, nic: Nic) -> None:
         def pins(*names: str) -> list[Any]:
@@ -77,10 +77,10 @@ class Tails:
         bench.agents.append(self)
 
     def drive(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def sample(self) -> None:
-        """Takes a write, answers it, and tells the NIC in time."""
+        """Accepts a write and answers it. The NIC gets the value when its delay has passed."""
         while self.aw.items and self.w.items:
             address, (value, strobes) = self.aw.items.pop(0), self.w.items.pop(0)  # type: ignore[misc]
             assert strobes == 15
@@ -92,13 +92,13 @@ class Tails:
             self.nic.tail(address, value)
 
     def reset(self) -> None:
-        """Forgets."""
+        """Forgets pending writes."""
         self.due.clear()
         self.log.clear()
 
 
 class Frames:
-    """The frames of a stream of whole frames."""
+    """Collects the frames of a stream of whole frames."""
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
@@ -107,7 +107,7 @@ class Frames:
         self._now = bytearray()
 
     def update(self) -> list[tuple[int, bytes]]:
-        """Frames so far."""
+        """Returns the frames so far."""
         for data, keep, last, user in self.sink.items[self.taken :]:  # type: ignore[misc]
             self.taken += 1
             count = keep.bit_count()
@@ -122,14 +122,14 @@ class Frames:
         return self.frames
 
     def forget(self) -> None:
-        """After a reset."""
+        """Forgets the frames after a reset."""
         self.taken = 0
         self.frames.clear()
         self._now.clear()
 
 
 def beats_of(frame: bytes, queue: int, noise: Callable[[int], int]) -> list[tuple[int, int, int, int]]:
-    """Of a stream; lanes without a byte are garbage."""
+    """Returns a frame as beats of a stream. Lanes without a byte have random values."""
     found = []
     for at in range(0, len(frame), 64):
         part = frame[at : at + 64]
@@ -139,7 +139,7 @@ def beats_of(frame: bytes, queue: int, noise: Callable[[int], int]) -> list[tupl
 
 
 class Rig:
-    """All of it around the core at `scope`."""
+    """The bench with all its agents around the core at `scope`."""
 
     def __init__(
         self,
@@ -163,25 +163,25 @@ class Rig:
         self._streams()
 
     def pins(self, prefix: str, names: tuple[str, ...]) -> list[Any]:
-        """Of the core."""
+        """Returns pins of the core."""
         return [self.bench.pin(self.scope, f"{prefix}_{name}") for name in names]
 
     def sink(self, prefix: str) -> Sink:
-        """A stream that the core sends."""
+        """Returns a receiver for a stream that the core sends."""
         return Sink(self.bench, *self.pins(prefix, ("tvalid", "tready")), self.pins(prefix, STREAM))
 
     def source(self, prefix: str) -> Source:
-        """A stream that it takes."""
+        """Returns a sender for a stream that the core receives."""
         return Source(self.bench, *self.pins(prefix, ("tvalid", "tready")), self.pins(prefix, STREAM))
 
     def _streams(self) -> None:
-        """To and from the function."""
+        """Creates the streams to and from the function."""
         self.rx, self.head = self.sink("m_rx"), self.sink("m_head")
         self.tx, self.verdict = self.source("s_tx"), self.source("s_verdict")
         self.received = Frames(self.rx)
 
     async def start(self, kind: str = "e1000e", *, in_place: bool = False, **registers: int) -> None:
-        """Reset, the NIC's personality, and all queues run."""
+        """Resets the core, sets the NIC's personality, and starts all queues."""
         await self.bench.reset()
         await self._swept()
         self.received.forget()
@@ -190,12 +190,13 @@ class Rig:
         await self.set_up(in_place=in_place, **registers)
 
     async def _swept(self) -> None:
-        """After a reset in the midst of frames the core sweeps its marks before it posts one (bypass_watch)."""
+        """Waits for the sweep: after a reset during frames the core clears its marks before it posts one
+        (bypass_watch)."""
         sweeps = self.scope.i_watch.sweeps_q
         await self.bench.until(lambda: not int(sweeps.value), 1 << 17)
 
     async def set_up(self, *, in_place: bool = False, **registers: int) -> None:
-        """The register writes of the set-up program."""
+        """Makes the register writes of the set-up program."""
         write = self.registers.write
         await write("base_low", BASE & 0xFFFFFFFF)
         await write("base_high", BASE >> 32)
@@ -209,23 +210,23 @@ class Rig:
             await write("queue_control", 1 | int(in_place) << 1, queue)
 
     def random_frame(self, size: int) -> bytes:
-        """Of so many bytes."""
+        """Returns a random frame of `size` bytes."""
         return self.bench.random.randbytes(size)
 
     def arrive(self, frame: bytes, queue: int = 0, *, error: bool = False) -> None:
-        """At the NIC's wire."""
+        """A frame arrives at the NIC's wire."""
         self.nic.arriving[queue].append((frame, error))
 
     def transmit(self, frame: bytes, queue: int = 0) -> None:
-        """From the function."""
+        """The function sends a frame."""
         self.tx.items.extend(beats_of(frame, queue, self.bench.random.getrandbits))
 
     def of_queue(self, queue: int) -> list[bytes]:
-        """The frames of a queue that the function got."""
+        """Returns the frames of a queue that the function received."""
         return [data for at, data in self.received.update() if at == queue]
 
     async def counters(self) -> dict[str, int]:
-        """All counters that are not 0, when nothing is in flight."""
+        """Returns all counters that are not 0, after nothing is in flight."""
         await self.bench.cycle(48)
         found = {}
         for name, register in REGISTERS.items():
@@ -234,7 +235,7 @@ class Rig:
         return found
 
     def lengths(self, count: int, most: int = 1514) -> list[int]:
-        """Lengths of frames: often near a multiple of 64 or of 2048."""
+        """Returns random frame lengths, often near a multiple of 64 or of 2048."""
         draw = self.bench.random
         found = []
         for _ in range(count):
@@ -243,7 +244,7 @@ class Rig:
         return found
 
     def offer(self, count: int, most: int = 1514) -> tuple[list[list[bytes]], list[list[bytes]]]:
-        """That many frames each way on each queue. Returns the expected output."""
+        """Queues `count` frames in each direction on each queue. Returns the expected output."""
         there: list[list[bytes]] = [[] for _ in range(self.queues)]
         back: list[list[bytes]] = [[] for _ in range(self.queues)]
         for _ in range(count):
@@ -256,12 +257,12 @@ class Rig:
         return there, back
 
     def came(self, there: list[list[bytes]], back: list[list[bytes]]) -> bool:
-        """So many frames came out."""
+        """Returns true if that many frames came out."""
         received = self.received.update()
         return len(received) == sum(map(len, there)) and sum(map(len, self.nic.sent)) == sum(map(len, back))
 
     async def pass_all(self, count: int, most: int = 1514, limit: int = 20_000) -> None:
-        """Offers frames, and waits until they came out as they went in, in order within each queue."""
+        """Sends frames, and waits until all came out unchanged, in order within each queue."""
         there, back = self.offer(count, most)
         await self.bench.until(lambda: self.came(there, back), limit)
         for queue in range(self.queues):
@@ -273,7 +274,8 @@ class Rig:
 
 
 class Function:
-    """Gives verdicts on frames in place: `decide` gets queue, bytes and first beat, and returns user bits and data."""
+    """Gives verdicts on frames in place. `decide` gets the queue, the size and the first beat, and returns user bits
+    and data."""
 
     def __init__(self, rig: Rig, decide: Callable[[int, int, bytes], tuple[int, bytes]]) -> None:
         self.rig, self.decide = rig, decide
@@ -282,7 +284,7 @@ class Function:
         rig.bench.agents.append(self)
 
     def drive(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def sample(self) -> None:
         """Answers in the next cycle."""
@@ -298,6 +300,6 @@ class Function:
             self.rig.verdict.items.append((word, (1 << 64) - 1, 1, verdict))
 
     def reset(self) -> None:
-        """Forgets."""
+        """Forgets the verdicts."""
         self.taken = 0
         self.heads.clear()

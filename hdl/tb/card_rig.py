@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_node with a model at the pins of the PCIe bridge: host and NIC make requests at one port, and tails leave at
+"""bypass_node with a model of the PCIe bridge at its pins. Host and NIC make requests at one port, and tails leave at
 the other."""
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ NODES: dict[str, dict[str, int]] = {
     "functions": {"Functions": 1, **SMALL},
     "node": {"Kv": 1, **SMALL, "LineCacheBits": 4, "HostBeats": 256},
 }
-"""Those of which a top may have some, and their parameters."""
+"""The optional parts of a top, with their parameters."""
 
 
 def top(*names: str) -> str:
-    """Nodes with flat ports; `crossing` has its core in a clock of its own."""
+    """Returns nodes with flat ports. In `crossing` the core has its own clock."""
     sides = (Axi("s_axi"), Axi("m_pcie"))
     ports = ",\n".join(
         ["input wire clk_i", "input wire core_clk_i", "input wire rst_i", *sides[0].ports(), *sides[1].ports()]
@@ -66,7 +66,7 @@ def top(*names: str) -> str:
 
 
 class CardBench(TwoClocks):
-    """Its reset is the link's reset. Agents in `lasting` continue meanwhile."""
+    """A bench whose reset is the link's reset. Agents in `lasting` continue during it."""
 
     ratio = 1
 
@@ -78,7 +78,7 @@ class CardBench(TwoClocks):
         self._deaf = self._in_reset if kv is None else self.pin(kv, "deaf")
 
     async def reset(self, cycles: int = IN_RESET) -> None:
-        """Until the function's is over."""
+        """Resets, and returns when the function's reset is over."""
         for agent in self.agents:
             if agent not in self.lasting:
                 agent.reset()
@@ -92,17 +92,17 @@ class CardBench(TwoClocks):
 
 
 class Bar0:
-    """The host's accesses of registers, at the port that the NIC uses as well, among its own."""
+    """The host's register accesses, at the port that the NIC also uses."""
 
     def __init__(self, nic: Nic) -> None:
         self.nic, self.bench = nic, nic.bench
 
     async def write(self, name: str, value: int, index: int = 0) -> int:
-        """A register."""
+        """Writes a register."""
         return await self.write_at(REGISTERS[name].at(index), value)
 
     async def write_at(self, offset: int, value: int, strobes: int = 15) -> int:
-        """A word: as the bridge gives it, in its lanes of a beat. Returns whether it failed."""
+        """Writes a word in the lanes of a beat, like the bridge. Returns whether the write failed."""
         nic, lane = self.nic, offset % 64
         noise = nic.bench.random.getrandbits(512) & ~(0xFFFFFFFF << 8 * lane)
         size = nic.bench.random.choice([2, 6])
@@ -115,16 +115,16 @@ class Bar0:
         return nic.errors - errors
 
     async def read(self, name: str, index: int = 0) -> int:
-        """A register."""
+        """Reads a register."""
         return await self.read_at(REGISTERS[name].at(index))
 
     async def read_at(self, offset: int, size: int | None = None) -> int:
-        """Of a beat of 4 or of 64 bytes, the word at its address."""
+        """Reads a beat of 4 or 64 bytes, and returns the word at the address."""
         found = await self.beat_at(offset, self.nic.bench.random.choice([2, 6]) if size is None else size)
         return int.from_bytes(found[:4], "little")
 
     async def beat_at(self, offset: int, size: int, base: int = BAR0) -> bytes:
-        """The bytes of a beat from its address on."""
+        """Returns the bytes of a beat, from its address on."""
         nic, got = self.nic, []
         id_ = nic.bench.random.randrange(nic.ids)
         burst = Burst(id_, base + offset, 1, size)
@@ -135,28 +135,29 @@ class Bar0:
         return got[0]
 
     async def field(self, name: str, part: str, index: int = 0) -> int:
-        """A field of one."""
+        """Reads a field of a register."""
         return REGISTERS[name].fields[part].get(await self.read(name, index))
 
 
 class CountingNic(Nic):
-    """Counts its own writes, so that the host's can be distinguished. 4 bits of id."""
+    """A NIC with 4-bit ids that counts its own writes, to distinguish them from the host's."""
 
     def restart(self) -> None:
-        """As after its reset."""
+        """Sets the state after the NIC's reset."""
         super().restart()
         self.ids = 16
         self.writes_asked = 0
 
     def write_window(self, offset: int, data: bytes) -> None:
-        """Counts what goes out."""
+        """Counts the outgoing bursts."""
         before = len(self.manager.aw.items)
         super().write_window(offset, data)
         self.writes_asked += len(self.manager.aw.items) - before
 
 
 class SlaveBridge:
-    """Writes to PCIe: posted writes of one word, in the form that the bridge takes (PG194: INCR, no narrow bursts)."""
+    """Accepts posted writes of one word to PCIe, in the form that the bridge requires (PG194: INCR, no narrow
+    bursts)."""
 
     def __init__(self, bench: Bench, scope: Any, nic: Nic) -> None:
         def pins(channel: str, names: str) -> list[Any]:
@@ -172,10 +173,10 @@ class SlaveBridge:
         bench.agents.append(self)
 
     def drive(self) -> None:
-        """Nothing: the channels do that."""
+        """Does nothing, because the channels drive the signals."""
 
     def sample(self) -> None:
-        """A tail reaches the NIC's register at its bus address."""
+        """Passes a tail to the NIC's register at its bus address."""
         assert not self.reads.get()
         while self.aw.items and self.w.items:
             address, length, size, burst = self.aw.items.pop(0)  # type: ignore[misc]
@@ -189,12 +190,12 @@ class SlaveBridge:
             self.b.items.append((self.response(), 0))
 
     def reset(self) -> None:
-        """Forgets."""
+        """Forgets the log."""
         self.log.clear()
 
 
 class CardRig(Rig):
-    """The whole rig around a bridge. The core's clock may be the slower one."""
+    """The whole rig behind a bridge. The core's clock may be the slower one."""
 
     def __init__(self, dut: Any, name: str, *, ratio: int = 1, seed: int = 1) -> None:
         options = NODES[name]
@@ -229,7 +230,7 @@ class CardRig(Rig):
             self.head, self.verdict = stream(Sink, "m_head"), stream(Source, "s_verdict")
 
     async def restart(self, kind: str) -> None:
-        """The link's reset, and another NIC behind it."""
+        """Resets the link and connects another NIC."""
         await self.bench.reset()
         if not self.memories:
             self.received.forget()
@@ -237,17 +238,17 @@ class CardRig(Rig):
         self.nic.restart()
 
     async def start(self, kind: str = "e1000e", *, in_place: bool = False, **registers: int) -> None:
-        """Reset, the NIC's personality, and all queues run."""
+        """Resets the core, sets the NIC's personality, and starts all queues."""
         await self.restart(kind)
         await self.set_up(in_place=in_place, **registers)
 
     async def begin(self, kind: str, host: Host, receive: int, *, in_place: bool = False) -> None:
-        """The same, and the functions are set up before."""
+        """Like start(), but sets up the functions first."""
         await self.restart(kind)
         await self.functions.set_up(host, receive)
         await self.set_up(in_place=in_place)
 
     async def counters(self) -> dict[str, int]:
-        """All counters that are not 0, when nothing is in flight."""
+        """Returns all counters that are not 0, after nothing is in flight."""
         await self.bench.cycle(48 * self.bench.ratio)
         return await super().counters()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dma_engine, or dma_bram, between software and a card: the module around it, and both as plain Python.
+"""dma_engine or dma_bram between a software and a card in plain Python, with a wrapper module.
 
-Formats are docs/design/dma.md's, registers the generated table's.
+Formats come from docs/design/dma.md, registers from the generated table.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PORTS: dict[str, tuple[str, dict[str, int]]] = {
 
 
 def lane(name: str, module: str, parameters: Mapping[str, int]) -> str:
-    """The module `name`: dma_engine, or dma_bram, nets for all fields, and the rules of AXI as assertions."""
+    """Returns the module `name`: dma_engine or dma_bram, nets for all fields, and the rules of AXI as assertions."""
     axi, flat = ("s_axi", "AXI_FROM_FLAT") if module == "dma_bram" else ("m_axi", "AXI_TO_FLAT")
     nets = ["axi_pkg::axi_lite_req_t s_axil_req;", "axi_pkg::axi_lite_resp_t s_axil_resp;"]
     nets += ["dma_control_pkg::function_t function_i;", "logic flr_i, flr_done_o, unexpected_o, timed_out_o;"]
@@ -62,7 +62,7 @@ def lane(name: str, module: str, parameters: Mapping[str, int]) -> str:
 
 
 def top_of(module: str, instances: Mapping[str, Mapping[str, int]]) -> str:
-    """A module `top` with a lane for each entry."""
+    """Returns a module `top` with one lane per entry."""
     lines = ["// verilator lint_off UNUSEDPARAM", "// verilator lint_off MULTITOP", '`include "axi.svh"']
     lines += [lane(f"{name}_lane", module, parameters) for name, parameters in instances.items()]
     lines.append("module top (input wire clk_i, input wire rst_i);")
@@ -71,7 +71,7 @@ def top_of(module: str, instances: Mapping[str, Mapping[str, int]]) -> str:
 
 
 class Software(Host):
-    """A host's memory with rings in it. Reported entries (status words, entries, messages) may be written again."""
+    """A host's memory with rings. The engine may write reported words (status words, entries, messages) repeatedly."""
 
     def __init__(self, bench: Bench, scope: Any) -> None:
         super().__init__(bench, scope)
@@ -85,7 +85,7 @@ class Software(Host):
         self.memory.update((address + i, byte) for i, byte in enumerate(data))
 
     def sample(self) -> None:
-        """Words apart from data: each is one beat."""
+        """Separates reported words from data. Each such word is one beat."""
         words = [one for one in self.write.items if one[0] and (STATUS <= one[3] < RINGS or one[3] in self._vectors())]
         for word in words:
             _, last, size, address, data = word
@@ -100,7 +100,7 @@ class Software(Host):
 
 
 class Lane:
-    """An engine, its software and its card."""
+    """An engine with its software and its card."""
 
     def __init__(self, bench: Bench, name: str, channels: int, bram: bool = False) -> None:
         scope: Any = getattr(bench.dut, name)
@@ -124,7 +124,7 @@ class Lane:
         self.at = 0
 
     def configure(self) -> None:
-        """MRRS 512, MPS 256."""
+        """Sets MRRS to 512 and MPS to 256."""
         self.flr.set(0)
         self.mps.set(1)
         self.timeout.set(0)
@@ -132,7 +132,7 @@ class Lane:
         self.request.set(aw_valid=0, w_valid=0, ar_valid=0, b_ready=1, r_ready=1)
 
     async def write(self, name: str, value: int, index: int = 0) -> None:
-        """A register."""
+        """Writes a register."""
         register = REGISTERS[name]
         self.request.set(
             aw_valid=1, aw__addr=register.offset + register.stride * index, w_valid=1, w__data=value, w__strb=15
@@ -151,7 +151,7 @@ class Lane:
         raise AssertionError(f"{self.name}: {name} is not answered")
 
     async def set_up(self) -> None:
-        """All rings, with a message for each descriptor that asks for one."""
+        """Sets up all rings, with a message for each descriptor that requests one."""
         await self.write("status_low", STATUS & 0xFFFFFFFF)
         await self.write("status_high", STATUS >> 32)
         for ring in self.rings():
@@ -166,11 +166,11 @@ class Lane:
             self.tails[ring] = 0
 
     def rings(self) -> list[int]:
-        """Those that there are."""
+        """Returns the existing rings."""
         return [r for d in range(2) for r in range(4 * d, 4 * d + self.channels)]
 
     def post(self, ring: int, host: int, card: int, size: int, flags: int = 2, *, eager: bool = False) -> None:
-        """A descriptor and its doorbell."""
+        """Writes a descriptor and its doorbell."""
         line = struct.pack("<QQIIQ", host, card, size, flags, self.tails[ring])
         self.host.put(RINGS + ring * 4096 + 32 * (self.tails[ring] % (1 << BITS)), line)
         self.tails[ring] += 1
@@ -179,16 +179,17 @@ class Lane:
         self.bell.items.append((offset, len(data), int.from_bytes(data, "little")))
 
     def last_status(self, ring: int) -> tuple[int, int, int]:
-        """Count, flags, bytes: as the newest word says."""
+        """Returns count, flags and bytes of the newest status word."""
         words = [data for address, data in self.host.told if address == STATUS + 64 * ring]
         return struct.unpack("<III", words[-1][:12]) if words else (0, 0, 0)
 
     def done(self) -> bool:
-        """All that was posted was told."""
+        """Returns true if all posted descriptors have been reported."""
         return all(self.last_status(ring)[0] == self.tails[ring] for ring in self.rings())
 
     def ask(self, count: int) -> list[tuple[bool, int, int, int]]:
-        """Random transfers, each at its own place: to the host, host, card, bytes."""
+        """Posts random transfers to separate addresses. Returns direction (true: to the host), host address, card
+        address and bytes of each."""
         draw, asked = self.bench.random, []
         for _ in range(count):
             ring = draw.choice(self.rings())
@@ -200,7 +201,7 @@ class Lane:
         return asked
 
     def check(self, asked: list[tuple[bool, int, int, int]]) -> None:
-        """Every byte, and no other."""
+        """Checks that every byte was transferred, and no other byte changed."""
         for to_host, host, card, size in asked:
             to, source = (host, card) if to_host else (card, host)
             written, initial = (self.host.written, held(2)) if to_host else (self.card.written, held(1))
@@ -215,7 +216,7 @@ class Lane:
 
 
 async def start(bench: Bench, lanes: list[Lane]) -> None:
-    """Rings that run."""
+    """Sets up and starts all rings."""
     for one in lanes:
         one.configure()
     await bench.reset(4)

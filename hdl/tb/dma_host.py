@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host with its memory, and a data part that only takes and answers turns, around dma_control.
+"""Tests dma_control with a host's memory, and with a data part that only accepts and answers turns.
 
-The control part's work is compared with the descriptors, and its reports with the answers. Nothing here is derived from
-the RTL: formats come from docs/design/dma.md, and registers from the generated table.
+The turns are compared with the descriptors, and the reports with the answers. Nothing here is derived from the RTL:
+formats come from docs/design/dma.md, and registers from the generated table.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNSUPPORTED, ABORTED, POISONED, TIMEOUT, MALFORMED, MEMORY, RESET = range(1, 8) 
 
 @dataclass
 class Descriptor:
-    """As software writes it."""
+    """A descriptor in the form that software writes."""
 
     host: int
     card: int
@@ -39,16 +39,16 @@ class Descriptor:
     cookie: int = 0
 
     def pack(self) -> bytes:
-        """32 bytes."""
+        """Returns its 32 bytes."""
         flags = self.stream | self.notify << 1 | self.end_of_packet << 2
         return struct.pack("<QQIIQ", self.host, self.card, self.bytes, flags, self.cookie)
 
     def pieces(self, to_host: bool) -> list[tuple[int, int, int, int, int]]:
-        """Its turns: stream, last, bytes, host, card."""
+        """Returns its turns: stream, last, bytes, host, card."""
         found = []
         at = 0
         while at < self.bytes:
-            first = 0 if self.stream and not to_host else self.host  # packets to the card come as whole lines
+            first = 0 if self.stream and not to_host else self.host  # packets to the card are in whole lines
             size = min(self.bytes - at, PAGE - (first + at) % PAGE)
             ends = at + size == self.bytes
             last = ends and (not self.stream or to_host or self.end_of_packet)
@@ -59,7 +59,7 @@ class Descriptor:
 
 @dataclass
 class State:
-    """The possible contents of a ring's status word."""
+    """A possible content of a ring's status word."""
 
     count: int = 0
     bytes: int = 0
@@ -68,14 +68,14 @@ class State:
 
 @dataclass
 class Ring:
-    """A ring as the software sees it, and the state that the test knows."""
+    """A ring from the software's point of view, with the state that the test expects."""
 
     number: int
     bits: int = 4
     base: int = 0
     packets: int = 0
-    descriptors: list[Descriptor] = field(default_factory=list)  # all that were posted since the reset
-    cut: int = 0  # descriptors whose turns were seen
+    descriptors: list[Descriptor] = field(default_factory=list)  # all posted since the reset
+    cut: int = 0  # descriptors whose turns have been seen
     pieces: deque[tuple[int, int, int, int, int]] = field(default_factory=deque)
     flying: deque[tuple[bool, Descriptor, int]] = field(default_factory=deque)  # ends, of, bytes
     history: list[State] = field(default_factory=lambda: [State()])
@@ -91,12 +91,12 @@ class Ring:
 
     @property
     def to_host(self) -> bool:
-        """Its direction."""
+        """Returns true if the ring transfers to the host."""
         return self.number >= 4
 
     @property
     def size(self) -> int:
-        """Descriptors."""
+        """Returns the number of descriptors in the ring."""
         return 1 << self.bits
 
 
@@ -113,7 +113,7 @@ class Read:
 
 
 class DmaHost:
-    """The agent; `shares` of cycles in which each side pauses."""
+    """The agent of the bench. Each *_stall or *_idle is the share of cycles in which that side pauses."""
 
     def __init__(self, dut: Any, name: str, channels: int = 4, seed: int = 1) -> None:
         self.bench = Bench(dut, seed)
@@ -147,7 +147,8 @@ class DmaHost:
         self.boundary = 64  # of completions
         self.max_read = 2
         self.bad_descriptors: dict[tuple[int, int], int] = {}  # reads of these fail: ring, index: error
-        # The completion with one of these has an error and a wrong byte. The others of its read are good.
+        # The completion that brings one of these descriptors has an error and a wrong byte. Other completions of its
+        # read are good.
         self.spoiled_descriptors: dict[tuple[int, int], int] = {}
         self.wrong_by: dict[int, int] = {}  # ring: extra bytes that a read of its descriptors brings
         self.bad_turns: dict[tuple[int, int], int] = {}  # turns of these fail
@@ -157,7 +158,7 @@ class DmaHost:
         self.reset()
 
     def reset(self) -> None:
-        """There are no transfers, and the memory is empty."""
+        """Forgets all transfers and empties the memory."""
         self.memory: dict[int, bytes] = {}  # 32 bytes each
         self.rings = {r: Ring(r) for d in range(2) for r in range(4 * d, 4 * d + self.channels)}
         self.reads: list[Read] = []
@@ -177,7 +178,7 @@ class DmaHost:
         self.set_function()
 
     def set_function(self, bus_master: int = 1, msix_enable: int = 1, msix_mask: int = 0) -> None:
-        """The function's configuration."""
+        """Sets the function's configuration."""
         self.function.set(bus_master=bus_master, msix_enable=msix_enable, msix_mask=msix_mask, max_read=self.max_read)
 
     # ---- registers
@@ -204,7 +205,7 @@ class DmaHost:
         return found
 
     async def bits(self, name: str, field_name: str, index: int = 0) -> int:
-        """A field of a register."""
+        """Returns a field of a register."""
         place = REGISTERS[name].fields[field_name]
         return await self.value(name, index) >> place.low & ((1 << place.bits) - 1)
 
@@ -224,7 +225,7 @@ class DmaHost:
     # ---- software
 
     async def set_up(self, rings: list[int], bits: int = 4, threshold: int = 1, timer: int = 0) -> None:
-        """Gives rings their places, and starts them."""
+        """Sets the addresses of the rings, and starts them."""
         await self.write("status_low", STATUS & 0xFFFFFFFF)
         await self.write("status_high", STATUS >> 32)
         for number in rings:
@@ -242,11 +243,11 @@ class DmaHost:
             await self.run(number)
 
     async def run(self, number: int, run: int = 1, reset: int = 0) -> None:
-        """Starts, stops, or resets it."""
+        """Starts, stops or resets a ring."""
         await self.write("ring_control", run | reset << 1 | self.rings[number].bits << 8, number)
 
     def post(self, number: int, descriptors: list[Descriptor]) -> None:
-        """Into the ring; no doorbell."""
+        """Writes descriptors into the ring, without a doorbell."""
         ring = self.rings[number]
         for one in descriptors:
             assert len(ring.descriptors) - self.done(ring) < ring.size, "software overfills its ring"
@@ -254,16 +255,17 @@ class DmaHost:
             ring.descriptors.append(one)
 
     def done(self, ring: Ring) -> int:
-        """As the ring's last status word said."""
+        """Returns the count in the ring's last status word."""
         return ring.history[ring.told].count
 
     def room(self, number: int) -> int:
-        """The number of descriptors that may still be posted."""
+        """Returns the number of descriptors that may still be posted."""
         ring = self.rings[number]
         return ring.size - (len(ring.descriptors) - self.done(ring))
 
     def ring_bell(self, number: int, carries: bool = False, broken: int = 0) -> None:
-        """The tail, alone or behind its descriptor in 64 bytes; or these in pieces of `broken` bytes, in any order."""
+        """Writes the tail, alone or after its descriptor in 64 bytes. With `broken`, the pieces have `broken` bytes, in
+        any order."""
         ring = self.rings[number]
         line = ring.descriptors[-1].pack() if carries or broken else bytes(32)
         line += struct.pack("<I", len(ring.descriptors) & 0xFFFF).ljust(32, b"\0")
@@ -277,8 +279,8 @@ class DmaHost:
             self.bell.items.append((64 * number + at, len(data), int.from_bytes(data, "little")))
 
     async def restart(self, number: int) -> None:
-        """Resets the ring. Once that is reported, nothing from before may be posted any more, and its next life
-        begins."""
+        """Resets the ring. Once the reset is reported, nothing from before it may be written, and the ring starts
+        again."""
         await self.run(number, 0, 1)
         for _ in range(500):
             if not await self.bits("ring_state", "resetting", number):
@@ -322,7 +324,7 @@ class DmaHost:
             self.completion.set(**self.beats.popleft())
 
     def _offer(self, d: int) -> None:
-        """An answer."""
+        """Offers an answer."""
         _, number, ends, of, size = self.answers[d][0]
         error = self._error_of(number, of) if ends else 0
         end_of_packet, moved = 0, size
@@ -338,7 +340,7 @@ class DmaHost:
         return self.bad_turns.get((number, index), 0)
 
     def _complete(self) -> None:
-        """A completion of some read, up to a boundary."""
+        """Makes a completion of some read, up to a boundary."""
         now = self.bench.cycles
         ready = [one for one in self.reads if one.due <= now]
         if not ready:
@@ -377,7 +379,7 @@ class DmaHost:
             )
 
     def sample(self) -> None:
-        """Takes and compares outputs."""
+        """Records and compares outputs."""
         if self.pins["stop_o"].get():
             self.reads.clear()
         if self._taken("m_read"):
@@ -436,7 +438,7 @@ class DmaHost:
         self.answers[d].append((after, ring.number, not ring.pieces, of, size))
 
     def _answered(self, d: int) -> None:
-        """The effect of the answer on the ring: counted here, reported by the engine."""
+        """Updates the ring for an answer. The test counts it here, and the engine must report it."""
         _, number, ends, of, _ = self.answers[d].popleft()
         error, moved = self.offered[d] or (0, 0)
         self.offered[d] = None
@@ -476,7 +478,7 @@ class DmaHost:
         ring.entries_seen += 1
 
     def _status(self, ring: Ring, state: State, flags: int) -> None:
-        """It reports the answers so far, and nothing older than the one before."""
+        """Checks a status word: it reports the answers so far, and is not older than the previous one."""
         assert not ring.dead, f"ring {ring.number}: a status word from before the reset"
         place = next((i for i in range(ring.told + 1, len(ring.history)) if ring.history[i] == state), None)
         assert place is not None, (ring.number, state, ring.history[ring.told], ring.history[-1])
@@ -495,13 +497,13 @@ class DmaHost:
         ring.message_at.append(ring.notified)
 
     def fail(self, number: int, index: int, error: int) -> None:
-        """The ring is to stop at that descriptor, for a reason other than an answer."""
+        """Expects the ring to stop at that descriptor, for a reason other than an answer."""
         ring = self.rings[number]
         assert ring.history[-1].count == index
         ring.history.append(State(index, 0, error))
 
     def quiet(self) -> bool:
-        """All that was posted was carried out and told."""
+        """Returns true if all posted descriptors have been carried out and reported."""
         return all(
             r.dead
             or r.history[r.told].error
@@ -510,7 +512,7 @@ class DmaHost:
         )
 
     def check_done(self) -> None:
-        """The end of a test: the last state was told."""
+        """Checks at the end of a test that the last state was reported."""
         for ring in self.rings.values():
             if not ring.dead:
                 assert ring.history[ring.told] == ring.history[-1], ring.number

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dma_data between a host and a card: the module around it, and both as plain Python.
+"""dma_data between a host and a card in plain Python, with a wrapper module.
 
-The host answers reads late, in any order, cut at any 64 bytes. It knows requests and completions as in dma_pkg.sv, and
-nothing of the engine's internals.
+The host answers reads late, in any order, and cut at any multiple of 64 bytes. It uses requests and completions as in
+dma_pkg.sv, but nothing else of the engine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LINE, PAGE, TURN = 64, 4096, 4096
 NONE, UNSUPPORTED, ABORTED, POISONED, TIMEOUT, MALFORMED, MEMORY, RESET = range(8)
 WIDTHS = {"id": 4, "addr": 64, "len": 8, "size": 3, "burst": 2, "cache": 4, "prot": 3}
 
-# Ports that are structs: their driver, their type, and their fields with widths, the first in the highest bits.
+# Ports that are structs: driver, type, and fields with widths. The first field is in the highest bits.
 TURN_FIELDS = {"channel": 2, "stream": 1, "last": 1, "bytes": 13, "host": 64, "card": 64}
 DONE_FIELDS = {"channel": 2, "error": 3, "end_of_packet": 1, "bytes": 13}
 READ_FIELDS = {"tag": 8, "bytes": 13, "addr": 64}
@@ -51,7 +51,7 @@ FLAGS = {
 
 
 def lane(name: str, parameters: dict[str, int]) -> str:
-    """The module `name`: the engine, nets for all fields, and the rules of AXI as assertions."""
+    """Returns the module `name`: the engine, nets for all fields, and the rules of AXI as assertions."""
     nets, wires, ports = [], [], [".clk_i, .rst_i"]
     for port, (kind, fields) in PORTS.items():
         nets += [f"logic [{width - 1}:0] {port}_{field};" for field, width in fields.items()]
@@ -77,7 +77,7 @@ def lane(name: str, parameters: dict[str, int]) -> str:
 
 
 def top_of(instances: dict[str, dict[str, int]]) -> str:
-    """A module `top` with a lane for each entry."""
+    """Returns a module `top` with one lane per entry."""
     lines = ["// verilator lint_off UNUSEDPARAM", "// verilator lint_off MULTITOP", '`include "axi.svh"']
     lines += [lane(f"{name}_lane", parameters) for name, parameters in instances.items()]
     lines.append("module top (input wire clk_i, input wire rst_i);")
@@ -86,13 +86,13 @@ def top_of(instances: dict[str, dict[str, int]]) -> str:
 
 
 def held(seed: int) -> Callable[[int], int]:
-    """The content of a memory at each address."""
+    """Returns a function that gives a memory's initial content at each address."""
     return lambda address: (address * 2654435761 + (address >> 6) * 97 + seed * 31 >> 7) & 0xFF
 
 
 @dataclass
 class Request:
-    """A read that the host has not answered in full."""
+    """A read that the host has not completely answered."""
 
     tag: int
     address: int
@@ -102,7 +102,7 @@ class Request:
 
 
 class Host:
-    """Memory behind the requester's ports."""
+    """The memory behind the requester's ports."""
 
     def __init__(self, bench: Bench, scope: Any) -> None:
         self.bench = bench
@@ -126,13 +126,13 @@ class Host:
         self.writing: tuple[int, int] | None = None
 
     def drive(self) -> None:
-        """A completion, when the last one is through."""
+        """Offers a completion when the last one has been accepted."""
         due = [request for request in self.waiting if request.due <= self.bench.cycles]
         if not due or self.completion.items:
             return
         draw = self.bench.random
         request = draw.choice(due)
-        # Completions end at multiples of 64, and errors without data end the request.
+        # Completions end at multiples of 64. An error without data ends the request.
         size = min(request.left, draw.randrange(LINE, self.most + 1, LINE) - request.address % LINE)
         if request.error in (UNSUPPORTED, ABORTED) and (draw.random() < 0.5 or size == request.left):
             self.waiting.remove(request)
@@ -156,7 +156,7 @@ class Host:
             self.waiting.remove(request)
 
     def sample(self) -> None:
-        """Takes reads and writes, and holds them to the rules of PCIe."""
+        """Accepts reads and writes, and checks them against the rules of PCIe."""
         for tag, size, address in self.read.items:
             assert 0 < size <= self.mrrs
             assert address % PAGE + size <= PAGE
@@ -183,7 +183,7 @@ class Host:
 
 
 class Lane:
-    """An engine with its host and its card, and the requests to it."""
+    """An engine with its host, its card, and the requests to it."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         scope: Any = getattr(bench.dut, name)
@@ -202,7 +202,7 @@ class Lane:
         self.flags = {flag: bench.pin(scope, flag) for flag in FLAGS}
 
     def configure(self, mrrs: int, mps: int, timeout: int = 0, reserve: int = 0) -> None:
-        """128 bytes << x; parts of 1/512 of the ring."""
+        """Sets MRRS and MPS to 128 << x bytes. `reserve` is in units of 1/512 of the ring."""
         self.levels["stop_i"].set(0)
         self.levels["mrrs_i"].set(mrrs)
         self.levels["mps_i"].set(mps)
@@ -211,7 +211,7 @@ class Lane:
         self.host.mrrs, self.host.mps = 128 << mrrs, 128 << mps
 
     def pace(self, idle: float, stall: float) -> None:
-        """Of everything."""
+        """Sets the pace of all agents."""
         for source in (self.h2c, self.c2h, self.fetch, self.status, self.from_stream, self.host.completion):
             source.idle = idle
         for sink in (self.h2c_done, self.c2h_done, self.fetched, self.to_stream, self.host.read, self.host.write):
@@ -222,12 +222,12 @@ class Lane:
 def turn(
     host: int, card: int, size: int, *, channel: int = 0, stream: bool = False, last: bool = True
 ) -> tuple[int, ...]:
-    """A turn_t."""
+    """Returns a turn_t as a tuple."""
     return (channel, int(stream), int(last), size, host, card)
 
 
 def beats(packet: bytes, user: int) -> list[tuple[int, ...]]:
-    """A packet as beats of the stream."""
+    """Returns a packet as beats of the stream."""
     found = []
     for at in range(0, len(packet), LINE):
         part = packet[at : at + LINE]

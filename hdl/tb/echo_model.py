@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The right output of bypass_echo for a frame, by scapy, as an independent opinion; and frames to test it with."""
+"""Predicts bypass_echo's output for a frame with scapy, independently of the RTL, and makes frames to test it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BROADCAST = "ff:ff:ff:ff:ff:ff"
 
 @dataclass(frozen=True)
 class Host:
-    """The hosts that answer, and their answers."""
+    """The settings of the echo function: its addresses, and which requests it answers."""
 
     mac: str = MAC
     ip: str = ADDRESS
@@ -32,7 +32,7 @@ class Host:
 
     @property
     def registers(self) -> dict[str, int]:
-        """That say so."""
+        """Returns the register values for these settings."""
         mac = int(self.mac.replace(":", ""), 16)
         control = (
             self.arp | self.icmp << 1 | self.udp << 2 | self.udp_any << 3 | self.reflect << 4 | self.udp_port << 16
@@ -48,7 +48,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Fate:
-    """The counter that counts it, and the output. `icmp_end`: behind an ICMP message whose checksum is at 36."""
+    """The counter for the frame, and the output. `icmp_end`: the end of an ICMP message whose checksum is at 36."""
 
     counter: str
     reply: bytes | None = None
@@ -56,12 +56,12 @@ class Fate:
 
 
 def is_group(mac: str) -> bool:
-    """A multicast or broadcast address."""
+    """Returns true for a multicast or broadcast address."""
     return bool(int(mac[:2], 16) & 1)
 
 
 def fate(frame: bytes, host: Host) -> Fate:
-    """Of a frame."""
+    """Returns the fate of a frame."""
     if len(frame) < 14:
         return Fate("echo_other")
     asked = Ether(frame)
@@ -123,12 +123,12 @@ def _ipv4(frame: bytes, asked: Any, host: Host) -> Fate | None:
 
 
 def check(frame: bytes, found: bytes, expected: Fate) -> None:
-    """Compares the output for a frame with the expected one."""
+    """Compares the output for a frame with the expected output."""
     assert expected.reply is not None
     if not expected.icmp_end:
         assert found == expected.reply, (expected.counter, frame.hex(), found.hex(), expected.reply.hex())
         return
-    # All ones and all zeros are the same checksum. A wrong checksum must stay wrong by as much.
+    # All ones and all zeros are the same checksum. The error of a wrong checksum must stay the same.
     end = expected.icmp_end
     assert found[:36] + found[38:] == expected.reply[:36] + expected.reply[38:], (frame.hex(), found.hex())
     assert ones_sum(found[34:end]) % 0xFFFF == ones_sum(frame[34:end]) % 0xFFFF
@@ -137,13 +137,13 @@ def check(frame: bytes, found: bytes, expected: Fate) -> None:
 
 
 def length_of(draw: random.Random, most: int) -> int:
-    """Bytes behind the headers: often so that a beat is just full."""
+    """Returns the number of bytes after the headers, often such that a beat is exactly full."""
     near = 64 * draw.randint(1, max(1, most // 64)) - 42 + draw.randint(-2, 2)
     return max(0, min(most - 42, draw.choice([near, 0, 1, 18, draw.randint(0, most - 42)])))
 
 
 def asking(draw: random.Random, most: int = 1514) -> bytes:
-    """A frame that is asked about: most of them for Host(), some not quite."""
+    """Returns a request, in most cases to Host(), and sometimes with an error."""
     kind = draw.choice(["arp", "icmp", "icmp", "udp", "udp", "noise", "other", "fragment", "tagged"])
     data = draw.randbytes(length_of(draw, most))
     ether: Any = Ether(src=PEER_MAC, dst=MAC)
@@ -174,7 +174,7 @@ def asking(draw: random.Random, most: int = 1514) -> bytes:
         frame = bytes(ether / ip / ICMP() / Raw(data))
     else:
         frame = draw.randbytes(60 + len(data))
-    if draw.random() < 0.12:  # a bit of the headers is wrong
+    if draw.random() < 0.12:  # one header bit is wrong
         at = draw.randrange(min(len(frame), 44))
         frame = frame[:at] + bytes([frame[at] ^ 1 << draw.randrange(8)]) + frame[at + 1 :]
     padded = frame + draw.randbytes(max(0, 60 - len(frame)) + draw.choice([0, 0, 0, 3]))

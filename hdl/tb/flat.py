@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals by name for cells whose ports are packed structs: a bench drives and reads fields, not bits.
+"""Signals by name for cells whose ports are packed structs, so that a bench drives and reads fields instead of bits.
 
-A wrapper holds the cell as its instance `dut`, a net for each named field, and the structs between them. Ports that are
-not structs stay open for the bench to drive at `dut`. Scope finds both.
+A wrapper contains the cell as the instance `dut`, a net for each named field, and the structs between them. Ports that
+are not structs stay open, and the bench drives them at `dut`. Scope finds both.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 from simulate import KV_PACKAGES, ROOT
 
-# Port: its type, and the field that each net is. A port that ends with _o or begins with m_ is the cell's to drive.
+# For each port: its type, and the field of each net. The cell drives ports that end with _o or begin with m_.
 Bundles = Mapping[str, tuple[str, Mapping[str, str]]]
 
 PACKAGES = " ".join(f"import {path.stem}::*;" for path in KV_PACKAGES if "kv" in path.stem)
 
 
 def config(**changed: int) -> str:
-    """A kv_config_t: DefaultConfig of kv_core_pkg, with some fields changed."""
+    """Returns a kv_config_t: kv_core_pkg's DefaultConfig with some fields changed."""
     text = (ROOT / "hdl" / "kv" / "kv_core_pkg.sv").read_text()
     default = re.search(r"DefaultConfig = '\{(.*?)\};", text, re.DOTALL)
     assert default
@@ -31,7 +31,7 @@ def config(**changed: int) -> str:
 
 
 def nets(bundles: Bundles) -> str:
-    """The nets, and a struct `PORT_bundle` for each port. Parts of an input without a net are 0."""
+    """Returns the nets, and a struct `PORT_bundle` for each port. Input fields without a net are 0."""
     lines = []
     for port, (kind, fields) in bundles.items():
         bundle = f"{port}_bundle"
@@ -51,7 +51,8 @@ def nets(bundles: Bundles) -> str:
 def wrapper(
     name: str, cell: str, bundles: Bundles, *, parameters: str = "", declared: str = "", connected: str = ""
 ) -> str:
-    """The module `name` around a cell: with `declared` before the nets, and `connected` besides the structs."""
+    """Returns the module `name` around a cell. `declared` comes before the nets, and `connected` is added to the
+    ports."""
     ports = [".clk_i, .rst_i", *(f".{port}({port}_bundle)" for port in bundles), *([connected] if connected else [])]
     return (
         f"module {name} (input wire clk_i, input wire rst_i);\n  {PACKAGES}\n{declared}{nets(bundles)}"
@@ -60,7 +61,7 @@ def wrapper(
 
 
 class Scope:
-    """A wrapper as the bench sees it: its nets, and the cell inside it."""
+    """A wrapper as the bench sees it: its nets, and the ports of the cell inside it."""
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames of bytes on streams with keep and last (axis_t of hdl/common/axi.svh)."""
+"""Byte frames on streams with keep and last (axis_t of hdl/common/axi.svh)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ FIELDS = ("data", "keep", "last", "user")
 
 @dataclass
 class Frame:
-    """Its bytes, the lane of the first, and the user bits of each beat."""
+    """A frame's bytes, the lane of the first byte, and the user bits of each beat."""
 
     data: bytes
     lane: int = 0
     user: list[int] = field(default_factory=list)
 
     def beats(self, bus: int) -> list[tuple[int, int, int]]:
-        """Data, keep and last of each beat, on a bus of that many bytes. Lanes without a byte are 0."""
+        """Returns data, keep and last of each beat on a bus of `bus` bytes. Lanes without a byte are 0."""
         total = self.lane + len(self.data)
         found = []
         for start in range(0, total, bus):
@@ -31,7 +31,7 @@ class Frame:
 
 
 def send(source: Source, frame: Frame, *more: int) -> None:
-    """Queues a frame; lanes without a byte are garbage. `more` are fields beside those of a beat."""
+    """Queues a frame. Lanes without a byte have random values. `more` holds fields in addition to a beat's."""
     bus = source.fields[1].width
     beats = frame.beats(bus)
     draw = source.bench.random
@@ -43,7 +43,7 @@ def send(source: Source, frame: Frame, *more: int) -> None:
 
 
 def beats_of(sink: Sink) -> list[tuple[int, int, int, int]]:
-    """The received beats, with 0 in lanes without a byte."""
+    """Returns the received beats, with 0 in lanes without a byte."""
     found = []
     for data, keep, last, user in sink.items:
         mask = sum(0xFF << (8 * i) for i in range(sink.fields[1].width) if keep >> i & 1)
@@ -52,19 +52,19 @@ def beats_of(sink: Sink) -> list[tuple[int, int, int, int]]:
 
 
 def source_of(bench: Bench, scope: Any, *more: str) -> Source:
-    """The sender at s_*; `more` are ports beside those of a beat."""
+    """Returns the sender at s_*. `more` are ports in addition to a beat's."""
     source: Source = bench.source(scope, fields=FIELDS)
     source.fields += [bench.pin(scope, name) for name in more]
     return source
 
 
 def sink_of(bench: Bench, scope: Any) -> Sink:
-    """The receiver at m_*."""
+    """Returns the receiver at m_*."""
     return bench.sink(scope, fields=FIELDS)
 
 
 def length_of(bench: Bench, bus: int, most: int) -> int:
-    """Bytes of a frame: often about a multiple of the bus."""
+    """Returns a random frame length, often near a multiple of the bus width."""
     draw = bench.random
     near = bus * draw.randint(0, most // bus) + draw.randint(-2, 2)
     return max(1, min(most, draw.choice([near, near, draw.randint(1, most)])))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_function_set by itself, with its streams, its registers, and a wire from its generator back to its checker."""
+"""bypass_function_set by itself: its streams, its registers, and a wire from its generator back to its checker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bypass_rig import STREAM, Frames, Registers, beats_of
 from functions_rig import FunctionRegisters
 
 INSTANCES = {"all": (8, 1), "lean": (3, 0)}
-"""Rules, generator."""
+"""Per instance: the number of rules, and whether it has a generator."""
 TOP = """
 `include "axi.svh"
 module flat_set #(parameter int unsigned Rules = 8, parameter bit Generator = 1) (
@@ -52,14 +52,14 @@ endmodule
 
 @dataclass
 class Verdict:
-    """On a frame in place."""
+    """A verdict on a frame in place."""
 
     forward: bool
     replaced: bytes | None
 
 
 class SetRig:
-    """Around one of the two."""
+    """The rig around one of the two instances."""
 
     def __init__(self, dut: Any, name: str = "all", seed: int = 1, bench: Bench | None = None) -> None:
         self.bench = bench or Bench(dut, seed)
@@ -72,32 +72,32 @@ class SetRig:
         self.sent, self.passed = Frames(self.out), Frames(self.elsewhere)
 
     def stream(self, kind: Any, prefix: str) -> Any:
-        """A source or sink there."""
+        """Creates a source or a sink at that prefix."""
         valid, ready, *fields = (self.bench.pin(self.scope, f"{prefix}_{n}") for n in ("tvalid", "tready", *STREAM))
         return kind(self.bench, valid, ready, fields)
 
     async def begin(self) -> None:
-        """After a reset."""
+        """Resets the instance."""
         await self.bench.reset()
         self.sent.forget()
         self.passed.forget()
 
     def pace(self, idle: float, stall: float) -> None:
-        """Of everybody."""
+        """Sets the pace of all agents."""
         for source in (self.rx, self.head, self.tx):
             source.idle = idle
         for sink in (self.out, self.elsewhere, self.verdict):
             sink.stall = stall
 
     def give(self, frame: bytes, pair: int = 0) -> None:
-        """A frame of the stream."""
+        """Sends a frame into the stream."""
         stamp = self.bench.random.getrandbits(24) << 24
         self.rx.items.extend(
             (data, keep, last, user | stamp) for data, keep, last, user in beats_of(frame, pair, self._noise)
         )
 
     def show(self, frame: bytes, pair: int = 0) -> None:
-        """The first beat of a frame in place."""
+        """Sends the first beat of a frame in place."""
         data, keep, _, user = beats_of(frame, pair, self._noise)[0]
         self.head.items.append((data, keep, 1, user))
 
@@ -106,7 +106,7 @@ class SetRig:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """So far."""
+        """Returns the verdicts so far."""
         return [
             Verdict(bool(user & 1), data.to_bytes(64, "little") if user & 2 else None)
             for data, _, last, user in self.verdict.items  # type: ignore[misc]
@@ -115,7 +115,8 @@ class SetRig:
 
 
 class Wire:
-    """Carries frames from the generator back to the checker, as often, as late and as changed as `fate` says."""
+    """Carries frames from the generator back to the checker. `fate` decides how often, how late and with what
+    changes."""
 
     def __init__(self, rig: SetRig) -> None:
         self.rig = rig
@@ -125,14 +126,14 @@ class Wire:
         rig.bench.agents.append(self)
 
     def fate(self, frame: bytes) -> list[tuple[int, bytes]]:
-        """The outcomes of a frame: after how many cycles, and which."""
+        """Returns the copies of a frame that arrive: delay in cycles, and bytes."""
         return [(0, frame)]
 
     def drive(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def sample(self) -> None:
-        """Takes the sent frames, and gives those that are due."""
+        """Collects the sent frames, and delivers those that are due."""
         frames = self.rig.sent.update()
         for _, frame in frames[self.taken :]:
             self.frames.append(frame)
@@ -144,7 +145,7 @@ class Wire:
             self.rig.give(item[1])
 
     def reset(self) -> None:
-        """Forgets."""
+        """Forgets the frames."""
         self.taken = 0
         self.flying.clear()
         self.frames.clear()

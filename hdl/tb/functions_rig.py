@@ -12,38 +12,38 @@ from echo_model import Host
 from wherry.bypass.generated.functions_registers import REGISTERS
 
 FUNCTIONS = 0x8000
-"""Where their registers begin."""
+"""The offset of the functions' registers."""
 NOBODY, ECHO, CHECKER, OUTSIDE = range(4)
 IN_PLACE = 1 << 4
 
 
 class FunctionRegisters:
-    """Registers of the functions, by name, behind a port of AXI4-Lite."""
+    """Access by name to the registers of the functions, behind an AXI4-Lite port."""
 
     def __init__(self, bus: Registers, base: int = FUNCTIONS) -> None:
         self.bus, self.base = bus, base
 
     async def write(self, name: str, value: int, index: int = 0) -> None:
-        """Writes one."""
+        """Writes a register."""
         assert await self.bus.write_at(self.base + REGISTERS[name].at(index), value) == 0
 
     async def read(self, name: str, index: int = 0) -> int:
-        """Reads one."""
+        """Reads a register."""
         return await self.bus.read_at(self.base + REGISTERS[name].at(index))
 
     async def clear(self) -> None:
-        """All counters; no register is answered before that is done."""
+        """Clears all counters. Registers do not answer until that is done."""
         await self.write("control", 1)
         await self.read("id")
 
     async def set_up(self, host: Host, receive: int) -> None:
-        """Sets up echo, and the receiver of frames."""
+        """Sets up the echo function and the receiver of frames."""
         for name, value in host.registers.items():
             await self.write(name, value)
         await self.write("receive", receive)
 
     async def counters(self) -> dict[str, int]:
-        """All frame counters that are not 0, when nothing is in flight."""
+        """Returns all frame counters that are not 0, after nothing is in flight."""
         await self.bus.bench.cycle(8)
         found = {}
         for name, register in REGISTERS.items():
@@ -56,7 +56,7 @@ class FunctionRegisters:
 
 
 class FunctionsRig(Rig):
-    """Around bypass_functions."""
+    """The rig around bypass_functions."""
 
     def __init__(self, dut: Any, name: str, **options: int) -> None:
         super().__init__(dut, name, **options)
@@ -67,7 +67,7 @@ class FunctionsRig(Rig):
         self.received = Frames(self.rx)
 
     async def begin(self, kind: str, host: Host, receive: int, *, in_place: bool = False) -> None:
-        """Reset; the NIC runs, and functions are set up."""
+        """Resets the core, starts the NIC, and sets up the functions."""
         await self.bench.reset()
         self.received.forget()
         self.nic.format = FORMATS[kind]

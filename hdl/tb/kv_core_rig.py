@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The joined kv core between a network, a host, memory and a driver, all of them scripted."""
+"""The joined kv core between a scripted network, host, memory and driver."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ module top (input wire clk_i, input wire rst_i);
 endmodule
 """
 MORE = ("kv_core_times", "kv_core_neighbours", "kv_core_reported", "kv_core_sources")
-"""Modules with tests of that top, beside test_kv_core."""
+"""Modules with more tests of this top, in addition to test_kv_core."""
 ME = 2
-"""The node that the core is."""
+"""The node number of the core."""
 BUCKET_BITS = 8
 RETRY_CYCLES = 1500
 CLIENT = frames.endpoint("02:00:00:00:09:09", "10.9.0.9", 7777)
@@ -39,7 +39,7 @@ NOT_LEADER, PENDING, BUSY, STALE, NOT_SERVING = range(8, 13)
 
 @contextmanager
 def table_of(bits: int) -> Iterator[None]:
-    """A table of that many buckets, as a power of two, in the rig and in the model of a node."""
+    """Sets the size of the table to 2^bits buckets, in the rig and in the model of a node."""
     global BUCKET_BITS
     usual = BUCKET_BITS, kv_model.BUCKET_BITS
     BUCKET_BITS = kv_model.BUCKET_BITS = bits
@@ -50,18 +50,18 @@ def table_of(bits: int) -> Iterator[None]:
 
 
 def bucket_of(key: int) -> int:
-    """Of a key."""
+    """Returns the first bucket of a key."""
     return frames.crc32c(key.to_bytes(8, "big")) % 2**BUCKET_BITS
 
 
 def first_number(key: int) -> int:
-    """The number by which frames name the first of a key's buckets."""
+    """Returns the candidate number by which frames name a key's first bucket."""
     return (bucket_of(key) >> 8) % 4
 
 
 @dataclass(frozen=True)
 class Kv:
-    """The header's fields, and the value."""
+    """The fields of a kv header, and the value."""
 
     kind: int
     node: int = 0
@@ -81,11 +81,11 @@ class Kv:
 
     @property
     def status(self) -> int:
-        """Of a reply."""
+        """Returns the status in a reply."""
         return self.detail & 31
 
     def pack(self) -> bytes:
-        """As on the wire."""
+        """Returns the bytes on the wire."""
         head = bytes([self.kind << 3 | self.node, self.detail])
         client = self.candidate << 13 | self.client
         fields = ((self.epoch, 2), (client, 2), (self.request, 4), (self.version, 4), (self.key, 8))
@@ -93,14 +93,14 @@ class Kv:
 
 
 def unpack(data: bytes) -> Kv:
-    """From after the UDP header."""
+    """Parses the bytes after the UDP header."""
     numbers = [int.from_bytes(data[a:b], "big") for a, b in ((2, 4), (4, 6), (6, 10), (10, 14), (14, 22))]
     candidate, numbers[1] = numbers[1] >> 13, numbers[1] & 0x1FFF
     return Kv(data[0] >> 3, data[0] & 7, data[1], *numbers, value=data[22:], candidate=candidate)
 
 
 def frame_of(kv: Kv, source: int, to: int, *, checksum: bool = True) -> bytes:
-    """The whole frame, made by hand."""
+    """Returns the whole frame, without scapy."""
     body = kv.pack()
     udp = (source & 0xFFFF).to_bytes(2, "big") + (to & 0xFFFF).to_bytes(2, "big") + (8 + len(body)).to_bytes(2, "big")
     addresses = (source >> 16 & 0xFFFFFFFF).to_bytes(4, "big") + (to >> 16 & 0xFFFFFFFF).to_bytes(4, "big")
@@ -113,7 +113,7 @@ def frame_of(kv: Kv, source: int, to: int, *, checksum: bool = True) -> bytes:
 
 
 class Rig:
-    """One core. Its frames for nodes and clients are taken apart and checked as they leave."""
+    """One core. Its frames for nodes and clients are parsed and checked as they leave."""
 
     def __init__(self, bench: Bench, node: int = 2) -> None:
         self.bench, self.node = bench, node
@@ -136,12 +136,12 @@ class Rig:
         self.aw, self.w = channel(Source, "aw", ["addr"]), channel(Source, "w", ["data", "strb"])
         self.ar = channel(Source, "ar", ["addr"])
         self.b, self.r = channel(Sink, "b", ["resp"]), channel(Sink, "r", ["data", "resp"])
-        self.content = Bytes(lambda address: (0x5A << 248) | address)  # nothing is empty by itself
+        self.content = Bytes(lambda address: (0x5A << 248) | address)  # the initial content is not zero
         channels = len(bench.pin(scope, "m_axi_arvalid").net.handle)
         self.memories = [Memory(bench, scope, self.content, i) for i in range(channels)]
         for memory in self.memories:
             memory.delay = (20, 30)
-        self.sent: list[tuple[int, Kv]] = []  # to whom, what
+        self.sent: list[tuple[int, Kv]] = []  # receiver and message
         self.foreign: list[bytes] = []  # to the network
         self.begun: list[int] = []  # cycle of each frame's first beat
         self.to_host: list[bytes] = []
@@ -154,10 +154,10 @@ class Rig:
         self._out = self._host = b""
 
     def drive(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def sample(self) -> None:
-        """Puts frames together."""
+        """Assembles frames from beats."""
         for beat in self.net_out.items:
             data, keep, last, user = beat  # type: ignore[misc]
             if not self._out:
@@ -192,11 +192,11 @@ class Rig:
         to = int.from_bytes(frame[:6], "big") << 48 | int.from_bytes(frame[30:34] + frame[36:38], "big")
         self.sent.append((to, unpack(frame[42:])))
 
-    # ---- the network's side
+    # ---- the network side
 
     @staticmethod
     def beats(frame: bytes, user: int = 0, *, bad: bool = False) -> list[tuple[int, ...]]:
-        """For a Source of the network's."""
+        """Returns a frame as beats for a Source at the network port."""
         beats = []
         for at in range(0, len(frame), 64):
             part = frame[at : at + 64]
@@ -206,15 +206,15 @@ class Rig:
         return beats
 
     def give(self, kv: Kv, source: int = CLIENT, *, checksum: bool = True) -> None:
-        """A kv frame arrives."""
+        """Sends a kv frame to the core."""
         self.net_in.items.extend(self.beats(frame_of(kv, source, PEERS[self.node], checksum=checksum)))
 
     def from_node(self, node: int, kv: Kv, *, checksum: bool = True) -> None:
-        """Of this node."""
+        """Sends a kv frame from this node."""
         self.give(replace(kv, node=node), PEERS[node], checksum=checksum)
 
     async def next(self, what: str, accept: Callable[[int, Kv], bool], limit: int = 20_000) -> tuple[int, Kv]:
-        """The first frame sent that is accepted, and that one only is taken away."""
+        """Returns the first sent frame that `accept` accepts, and removes only this frame."""
 
         def find() -> int:
             return next((i for i, (to, kv) in enumerate(self.sent) if accept(to, kv)), -1)
@@ -226,7 +226,7 @@ class Rig:
         return self.sent.pop(find())
 
     async def reply(self, kv: Kv, *, checksum: bool = True) -> Kv:
-        """To a client's request."""
+        """Sends a client's request and returns the reply."""
         self.give(kv, checksum=checksum)
         _, answer = await self.next(
             f"reply to {kv}",
@@ -236,22 +236,22 @@ class Rig:
         return answer
 
     async def to_node(self, node: int, kind: int, limit: int = 20_000) -> Kv:
-        """The next frame of a kind to a node."""
+        """Returns the next frame of that kind to a node."""
         _, kv = await self.next(f"frame {kind} to {node}", lambda to, kv: to == PEERS[node] and kv.kind == kind, limit)
         assert kv.node == (0 if kind == LANE else self.node)
         return kv
 
     async def quiet(self, cycles: int = 400) -> list[tuple[int, Kv]]:
-        """What is sent in so many cycles, and forgets it."""
+        """Returns the frames sent within `cycles`, and forgets them."""
         self.sent.clear()
         await self.bench.cycle(cycles)
         sent, self.sent = self.sent, []
         return sent
 
-    # ---- the driver's side
+    # ---- the driver side
 
     async def write(self, register: str | int, value: int) -> None:
-        """A register, by name or offset."""
+        """Writes a register, by name or offset."""
         self.aw.items.append((AT[register] if isinstance(register, str) else register,))
         self.w.items.append((value, 15))
         await self.bench.until(lambda: bool(self.b.items))
@@ -259,7 +259,7 @@ class Rig:
         self.b.items.clear()
 
     async def read(self, register: str | int) -> int:
-        """Likewise."""
+        """Reads a register, by name or offset."""
         self.ar.items.append((AT[register] if isinstance(register, str) else register,))
         await self.bench.until(lambda: bool(self.r.items))
         value, response = self.r.items.pop()  # type: ignore[misc]
@@ -267,18 +267,18 @@ class Rig:
         return int(value)
 
     async def state(self) -> dict[str, int]:
-        """The register of that name."""
+        """Reads the register `state`."""
         word = await self.read("state")
         state = FIELDS["state"]
         return {name: (word & mask) >> state.low[name] for name, mask in state.fields.items()}
 
     async def opened(self) -> None:
-        """Until it leads."""
+        """Waits until the node has opened."""
         while not (await self.state())["opened"]:
             pass
 
     async def allow(self, *subnets: str) -> None:
-        """Only frames from these sources are taken. Returns when that holds. As the driver writes them."""
+        """Allows only frames from these sources, written as by the driver. Returns when this is in effect."""
         for i in range(SOURCES):
             await self.write(AT["source_mask"] + 8 * i, 0)
         for i, subnet in enumerate(map(ip_network, subnets)):
@@ -287,7 +287,7 @@ class Rig:
         await self.bench.cycle(BUILDING)
 
     async def begin(self, *, accept: bool = True) -> None:
-        """An empty table, no epoch, and every client may ask."""
+        """Starts with an empty table, in no epoch, with every client allowed."""
         await self.bench.reset()
         await self.allow("0.0.0.0/1", "128.0.0.0/1")
         await self.write("bucket_bits", BUCKET_BITS)
@@ -307,7 +307,7 @@ class Rig:
         leader: Callable[[int], int],
         serving: Iterable[int] | None = None,
     ) -> None:
-        """An epoch; returns when it is entered."""
+        """Enters an epoch, and returns when it is entered."""
         members = set(members)
         serving = members if serving is None else set(serving)
         await self.write("node", self.node)
@@ -326,7 +326,7 @@ class Rig:
 
 
 def keys_with(leader: int, members: list[int], count: int, start: int = 1) -> list[int]:
-    """Keys whose slot goes to that member when slots are dealt in turn, each in a bucket of its own."""
+    """Returns keys in different buckets whose slot goes to that member, if slots are dealt in turn."""
     found: dict[int, int] = {}
     key = start
     while len(found) < count:
@@ -337,12 +337,12 @@ def keys_with(leader: int, members: list[int], count: int, start: int = 1) -> li
 
 
 def in_turn(members: list[int]) -> Any:
-    """Who leads a slot."""
+    """Returns a function that gives the leader of a slot."""
     return lambda slot: members[slot % len(members)]
 
 
 async def begun(dut: Any, seed: int = 1, *, accept: bool = True) -> Rig:
-    """A core out of reset, configured but in no epoch; the host sends now and then."""
+    """Returns a core after reset, configured but in no epoch. The host sends frames now and then."""
     rig = Rig(Bench(dut, seed))
     rig.host_in.idle = 0.3
     await rig.begin(accept=accept)

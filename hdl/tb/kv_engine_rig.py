@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_engine between stand-ins for its neighbours, beside the model of its right behaviour."""
+"""kv_engine with models of its neighbours, and a model of its expected behaviour."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ PINS = (
 
 
 class Rig:
-    """The engine between stand-ins for its neighbours, and the model of its right behaviour."""
+    """The engine with models of its neighbours, and a model of its expected behaviour."""
 
     def __init__(self, bench: Bench, model: Node) -> None:
         self.bench, self.model = bench, model
@@ -115,15 +115,15 @@ class Rig:
         bench.agents.append(self)
 
     def reset(self) -> None:
-        """Nothing: a scenario makes its own rig after a reset."""
+        """Does nothing, because a scenario makes its own rig after a reset."""
 
     def submit(self, request: dict[str, int]) -> None:
-        """A request, to the model and to the engine."""
+        """Gives a request to the model and to the engine."""
         self.model.take(request)
         self.requests.append(request)
 
     def drive(self) -> None:
-        """The neighbours' signals in this cycle."""
+        """Drives the neighbours' signals in this cycle."""
         draw, pins, model = self.bench.random, self.pins, self.model
         pins["node_i"].set(SELF)
         pins["members_i"].set(sum(1 << member for member in model.members))
@@ -155,7 +155,7 @@ class Rig:
             self.free.add(done[1])
 
     def sample(self) -> None:
-        """The engine's outputs in it, which are compared with the model."""
+        """Compares the engine's outputs in this cycle with the model."""
         draw, pins = self.bench.random, self.pins
         if self.giving:
             self.requests.popleft()
@@ -215,11 +215,11 @@ class Rig:
 
     @property
     def quiet(self) -> bool:
-        """Nothing waits and nothing is in progress."""
+        """Returns true if nothing waits or is in progress."""
         return not self.requests and self.quiet_for > 20 and not self.writing
 
     def check(self) -> None:
-        """Compares the output with the expected one, and forgets both."""
+        """Compares the output with the expected output, and forgets both."""
         model = self.model
 
         def plain(items: list[dict[str, int]], *, of: str) -> list[dict[str, int]]:
@@ -261,7 +261,7 @@ class Rig:
 
 
 async def begun(dut: Any, model: Node, *, misses: float = 0.1, idle: float = 0.0, seed: int = 1) -> Rig:
-    """An engine out of reset, its memories cleared."""
+    """Returns an engine after reset, with its memories cleared."""
     bench = Bench(dut, seed)
     rig = Rig(bench, model)
     rig.misses, rig.idle = misses, idle
@@ -269,10 +269,10 @@ async def begun(dut: Any, model: Node, *, misses: float = 0.1, idle: float = 0.0
         rig.pins[name].set(1)
         rig.pins[name].set(0)
     await bench.reset()
-    # The work of kv_recovery.
+    # Clears the memories, as kv_recovery does.
     rig.pins["clear_i"].set(1)
     for address in range(4096):
-        bench.agents = [rig] if address % 16 == 0 else []  # a look now and then: nothing happens
+        bench.agents = [rig] if address % 16 == 0 else []  # checks now and then that nothing happens
         rig.pins["clear_at_i"].set(address)
         await bench.cycle()
     bench.agents = [rig]

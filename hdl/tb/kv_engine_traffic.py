@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inputs for the bench of kv_engine."""
+"""Random requests for the bench of kv_engine."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from kv_model import (
 
 
 class Traffic:
-    """Requests that go where it is interesting."""
+    """Requests that concentrate on the difficult cases."""
 
     def __init__(self, rig: Any, keys: int = 24, lanes: int = 6) -> None:
         self.rig, self.draw = rig, rig.bench.random
         self.lanes = [0, 1, 4095, *range(100, 100 + lanes - 3)]
         self.next_request = dict.fromkeys(self.lanes, 2**32 - 5)
         self.past: list[dict[str, int]] = []
-        # Several keys in a bucket; this node leads at least two of five. Of 2^13 buckets, the first four differ only in
-        # bits 0 and 12: two slots, two cells.
+        # Several keys share a bucket, and this node leads at least two of five slots. Of 2^13 buckets, the first four
+        # differ only in bits 0 and 12: they are in two slots and two cells.
         buckets: dict[int, list[int]] = {}
         key = 0
         while sum(len(found) for found in buckets.values()) < keys or len(buckets) < 5:
@@ -59,14 +59,14 @@ class Traffic:
         self.buckets = {bucket: found[0] for bucket, found in buckets.items()}
 
     def preset(self, versions: tuple[int, int, int, int]) -> None:
-        """As if keys had been written and deleted in all these buckets."""
+        """Gives all these buckets versions as if keys had been written and deleted."""
         for bucket, key in self.buckets.items():
             line = self.rig.model.line(bucket)
             line[:] = [Way(key, version) for version in versions]
             self.rig.lines[bucket] = line_number(line)
 
     def crowd(self) -> None:
-        """As if many other keys were, or had been, in the candidates of all keys, with versions of all distances."""
+        """Fills the candidates of all keys as if many others were or had been there, with versions of all distances."""
         draw, far = self.draw, 2**28
         near = draw.choice([1, 77, 2**31 - 9, 2**32 - 9, 2**32 - far - 3])
         steps = [0, 0, 1, 5, far - 1, far, far + 1, far // 2, 2**32 - far, 2**29 + 5]
@@ -86,7 +86,7 @@ class Traffic:
                 self.rig.lines[bucket] = line_number(line)
 
     def next(self) -> dict[str, int] | None:
-        """A request or a message. None: nothing is possible now."""
+        """Returns a request or a message. None: nothing is possible now."""
         draw, model = self.draw, self.rig.model
         if self.past and draw.random() < 0.08:
             return self.again(draw.choice(self.past[-40:]))
@@ -118,7 +118,7 @@ class Traffic:
                 kv["version"] = next((way.version for way in ways if way.present and way.key == key), 0)
         elif kind == REPLICATE:
             leader = model.leader(bucket)
-            # Like a leader: where the key is, or in a free way.
+            # Like a leader, chooses the key's way or a free way.
             held = [each for each in candidates(hashed) for way in model.line(each) if way.present and way.key == key]
             bucket = held[0] if held else bucket
             line = model.line(bucket)
@@ -135,7 +135,7 @@ class Traffic:
             }
             kv |= {
                 "version": (stored + draw.choice([1, 1, 1, 2, 0, -1])) % 2**32 or 1,
-                # Of the same lanes, by other leaders: older than the record, equal, newer.
+                # Requests of the same lanes through other leaders: older than the record, equal, or newer.
                 "request": (self.next_request[kv["client"]] + draw.randint(-4, 1)) % 2**32,
             }
             source = PEERS[leader]
@@ -161,7 +161,7 @@ class Traffic:
             if not model.notes:
                 return None
             (leader, place), note = draw.choice(list(model.notes.items()))
-            # The key that is there, or of the refresh that is never settled here any that may be.
+            # The key at that location. For the refresh that is never settled here, any possible key.
             key = model.line(note[0])[note[1]].key
             kv |= {
                 "node": leader,
@@ -193,7 +193,7 @@ class Traffic:
         return self.request(source, kv, length)
 
     def request(self, source: int, kv: dict[str, int], length: int) -> dict[str, int] | None:
-        """In the form of the parser's output. None: there is no place."""
+        """Returns a request in the form of the parser's output. None: there is no free place."""
         draw, free = self.draw, self.rig.free
         has_place = kv["kind"] in frames.KINDS_WITH_PLACE
         if has_place and not free:
@@ -214,5 +214,5 @@ class Traffic:
         return request
 
     def again(self, old: dict[str, int]) -> dict[str, int] | None:
-        """Repeats the request, with its own place."""
+        """Repeats the request with its own place."""
         return self.request(old["from"], unpack(KV_FIELDS, old["kv"]), old["length"])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ethernet frames, good and bad, made with scapy, and their outcome by docs/design/kv-protocol.md, section 3: an
-independent opinion."""
+"""Makes correct and wrong Ethernet frames with scapy, and predicts their outcome from section 3 of
+docs/design/kv-protocol.md, independently of the RTL."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ KINDS_WITH_PLACE = {2, 3, 4, 5, 8, 9, 27}
 
 
 def mac_number(text: str) -> int:
-    """aa:bb:... as a number."""
+    """Converts aa:bb:... to a number."""
     return int(text.replace(":", ""), 16)
 
 
 def ip_number(text: str) -> int:
-    """a.b.c.d as a number."""
+    """Converts a.b.c.d to a number."""
     return int.from_bytes(bytes(int(part) for part in text.split(".")), "big")
 
 
 def endpoint(mac: str, address: str, port: int) -> int:
-    """As endpoint_t has it."""
+    """Returns the addresses as an endpoint_t."""
     return mac_number(mac) << 48 | ip_number(address) << 16 | port
 
 
@@ -47,7 +47,7 @@ class Opinion:
 
 
 def ones_sum(data: bytes) -> int:
-    """RFC 1071, by the book: 16-bit words in the order of the wire, end-around carry."""
+    """Returns the sum of RFC 1071: 16-bit words in wire order, with end-around carry."""
     if len(data) % 2:
         data += b"\0"
     total: int = sum(struct.unpack(f">{len(data) // 2}H", data))
@@ -57,7 +57,7 @@ def ones_sum(data: bytes) -> int:
 
 
 def judge(frame: bytes, *, error: bool = False) -> Opinion:
-    """For the node at MAC, ADDRESS, PORT. Frames of at least 64 bytes."""
+    """Predicts the outcome for the node at MAC, ADDRESS, PORT. For frames of at least 64 bytes."""
     fragment, protocol = int.from_bytes(frame[20:22], "big"), frame[23]
     ours = frame[:6] == mac_number(MAC).to_bytes(6, "big") and frame[12:15] == b"\x08\x00\x45"
     ours &= fragment & 0x3FFF == 0 and protocol == 17
@@ -80,14 +80,14 @@ def judge(frame: bytes, *, error: bool = False) -> Opinion:
 
 
 def kv_header(draw: random.Random, kind: int) -> bytes:
-    """One of that kind, random otherwise."""
+    """Returns a random header of that kind."""
     return bytes([kind << 3 | draw.randrange(8)]) + draw.randbytes(21)
 
 
 def good(
     draw: random.Random, *, kind: int | None = None, size: int | None = None, checksum: bool | None = None
 ) -> Ether:
-    """A correct frame for the core. Values that are not given are random."""
+    """Returns a correct frame for the core. Values that are not given are random."""
     kind = draw.randrange(32) if kind is None else kind
     if size is None:
         size = draw.choice([0, 0, 0, 1, 2, 63, 64, 65, 127, 128, 1023, 1024, draw.randrange(1025)])
@@ -102,7 +102,7 @@ def good(
 
 
 def strange(draw: random.Random) -> bytes:
-    """A strange frame of at least 64 bytes."""
+    """Returns a strange frame of at least 64 bytes."""
     packet = good(draw)
     how = draw.randrange(16)
     if how == 0:
@@ -143,13 +143,13 @@ def strange(draw: random.Random) -> bytes:
 
 
 def random_bytes(draw: random.Random) -> bytes:
-    """Half of them addressed to the node."""
+    """Returns random bytes, half of the time addressed to the node."""
     data = draw.randbytes(draw.randrange(64, 1500))
     return bytes(good(draw))[: draw.randrange(14, 43)] + data if draw.random() < 0.5 else data
 
 
 def crc32c(key: bytes) -> int:
-    """Bit by bit."""
+    """Computes the CRC bit by bit."""
     state = 0xFFFFFFFF
     for byte in key:
         state ^= byte

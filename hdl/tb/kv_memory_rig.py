@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_memory's memory, pool, taker of words and engine, and their expected results: for test_kv_lines_values.py.
+"""kv_memory with a memory, a pool, a receiver of words and an engine, and their expected results: for
+test_kv_lines_values.py.
 
-The ports of memory answer reads with early or late content, and make writes effective early or late.
+The memory ports answer reads with early or late content, and let writes take effect early or late.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from axi_memory import Bytes, Memory, memory_ports
 from bench import Bench, Pin
 from flat import Bundles, Scope, wrapper
 
-# name: channels, bits of the cache, words of a return fifo, writes, reads
+# name: channels, LineCacheBits, words of a return FIFO, writes, reads
 RIGS = {"one": (1, 4, 16, 4, 4), "two": (2, 4, 128, 32, 64), "four": (4, 10, 8, 16, 8)}
 PARAMETERS = ("Channels", "LineCacheBits", "ReadDepth", "Writes", "Reads")
 BUNDLES: Bundles = {
@@ -31,15 +32,15 @@ BUNDLES: Bundles = {
     "filling_i": ("filling_t", {"filling_i": "filling", "filling_place_i": "place", "filled_i": "filled"}),
 }
 LINE_BASE, VALUE_BASE = 0x0_0123_4000, 0x1_8000_1000
-# Few groups, few lines of the cache: 3, 515, 1027 are of one group and one line, and 19 is of the same line of a small
-# cache.
+# Few groups and few cache places: 3, 515 and 1027 share a group and a cache place. In a small cache 19 has the same
+# place too.
 BUCKETS = [3, 515, 1027, 19, 0, 1, 2, 0x1FFFFF - 512, 64]
-# What is cleared in memory is not in the cache: kv_recovery's business.
+# These buckets are cleared in memory. They are not in the cache, as kv_recovery ensures.
 CLEARED = [5, 2000, 514]
 
 
 def top() -> str:
-    """A kv_memory for each rig, with its pins around it."""
+    """Returns a top with a kv_memory for each rig, with its pins."""
     lines, instances = ['`include "axi.svh"\n'], []
     for name, values in RIGS.items():
         assigned = ", ".join(f".{key}({value})" for key, value in zip(PARAMETERS, values, strict=True))
@@ -58,7 +59,7 @@ def top() -> str:
 
 
 def initial(address: int) -> int:
-    """The initial content of 32 bytes of memory, before any write."""
+    """Returns the initial content of 32 bytes of memory."""
     return (address + 1) * 0xD1B54A32D192ED03F58476D1CE4E5B9BF58476D1CE4E5B9994D049BB133111EB % (1 << 256)
 
 
@@ -77,7 +78,7 @@ class Job(NamedTuple):
     header: int = 0
 
     def bits(self) -> int:
-        """As the port has it."""
+        """Returns the packed struct at the port."""
         packed = 0
         for value, width in zip(self[:9], (1, 22, 2, 11, 1, 1, 1, 6, 16), strict=True):
             packed = packed << width | int(value)
@@ -85,13 +86,13 @@ class Job(NamedTuple):
 
     @property
     def words(self) -> int:
-        """Words of its value that travel."""
+        """Returns the number of words of its value that are transferred."""
         return (self.length + 63) // 64 if not self.write or self.has_value else 0
 
 
 @dataclass
 class Look:
-    """A look-up for the engine; with `changes` the line may be written five cycles later."""
+    """A look-up for the engine. With `changes` the line may be written five cycles later."""
 
     bucket: int
     changes: bool = False
@@ -101,7 +102,7 @@ class Look:
 
 
 class Rig:
-    """An instance: its memory, the pool, the taker of words, an engine, and the expected state."""
+    """An instance with its memory, pool, receiver of words and engine, and the expected state."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         self.bench, self.name = bench, name
@@ -126,7 +127,7 @@ class Rig:
         bench.agents.append(self)
 
     def reset(self) -> None:
-        """Forgets everything, and begins with other data."""
+        """Forgets everything, and starts with other data."""
         draw = self.bench.random
         self.content.written.clear()
         self.model: dict[int, int] = {}  # words by address, as of all jobs
@@ -156,19 +157,19 @@ class Rig:
             self.pin(pin).set(1)
             self.pin(pin).set(0)
 
-    # ---- what must be
+    # ---- the expected state
 
     def word(self, address: int) -> int:
-        """A word of memory, as of all jobs."""
+        """Returns a word of memory after all jobs."""
         value = self.model.get(address)
         return initial(address) | initial(address + 32) << 256 if value is None else value
 
     def line(self, bucket: int) -> int:
-        """Likewise a bucket's line."""
+        """Returns a bucket's line after all jobs."""
         return self.word(LINE_BASE + 64 * bucket)
 
     def accept(self, job: Job) -> None:
-        """Records the changes of a taken job, or the output that it must show."""
+        """Records the changes of an accepted job, or its expected output."""
         self.accepted_cycles.append(self.bench.cycles)
         base = VALUE_BASE + 1024 * (4 * job.bucket + job.way)
         if not job.write:
@@ -188,7 +189,7 @@ class Rig:
         self.running.append((job, list(self.answers)))
 
     def make_write(self, bucket: int, has_value: bool, has_header: bool) -> Job:
-        """A write of a random length and way, with a place of the pool if it has a value."""
+        """Returns a write of a random length and way, with a place of the pool if it has a value."""
         draw = self.bench.random
         length = min(self.longest, draw.choice([0, 1, 64, 65, 513, 1024, draw.randint(0, 1024)]))
         free = [place for place in range(64) if place not in self.places]
@@ -203,7 +204,7 @@ class Rig:
         return Job(True, bucket, draw.randrange(4), length, has_value, has_header, False, place, tag, header)
 
     def make_clear(self) -> Job:
-        """A job that clears a line."""
+        """Returns a job that clears a line."""
         draw = self.bench.random
         return Job(True, draw.choice(CLEARED), draw.randrange(4), 0, False, True, True, 0, draw.getrandbits(16))
 
@@ -229,7 +230,7 @@ class Rig:
         if job:
             self.pin("job").set(job.bits())
             self.pin("job_header_i").set(job.header)
-        # A job whose line is written in a certain cycle is offered only if it is known that it is taken.
+        # If a job's line is written in a fixed cycle, the job is offered only if it is certain to be accepted.
         offer = job is not None
         if self.changing:
             offer = self.changing is self.looked[1] and bool(self.pin("job_ready").get())
@@ -319,11 +320,11 @@ class Rig:
             )
 
     def sent_before(self, memory: Memory) -> int:
-        """Answers of a memory before the last reset."""
+        """Returns the number of answers that a memory gave before the last reset."""
         return self._sent[id(memory)]
 
     def run_engine(self) -> None:
-        """An engine in miniature: looks lines up, changes some, announces and wants some."""
+        """A small engine: looks lines up, changes some, and announces or requests others."""
         draw, pin = self.bench.random, self.pin
         found = self.looked[-3]
         if found and found.changes and found.hit and not found.job and draw.random() < self.changes:
@@ -348,7 +349,8 @@ class Rig:
             self.look(draw.choice(BUCKETS), changes=draw.random() < 0.6)
 
     def look(self, bucket: int, *, changes: bool) -> None:
-        """In the next cycle; but not if an earlier look-up may change it, nor for a change right after another one."""
+        """Looks up in the next cycle, unless an earlier look-up may change the line or `changes` would follow a change
+        directly."""
         changing = [look.bucket for look in self.looked if look and look.changes]
         last = self.looked[-1]
         if bucket in changing or (changes and last and last.changes):
@@ -362,25 +364,25 @@ class Rig:
         self.pin("announce_bucket_i").set(draw.choice(buckets))
 
     def quiet(self) -> bool:
-        """Nothing is under way."""
+        """Returns true if nothing is in progress."""
         under_way = self.jobs or self.job or self.expected or self.running or any(self.looked)
         return not (self.engine_on or under_way)
 
     def check_memory(self) -> None:
-        """Memory has the data of all jobs."""
+        """Checks that memory has the data of all jobs."""
         for address, word in self.model.items():
             assert self.content.word(address) == word, f"{self.name}: {address:#x} in memory"
         assert self.begun == self.values
 
 
 async def begin(bench: Bench, rigs: list[Rig]) -> None:
-    """Resets, and waits until the caches are empty."""
+    """Resets the rigs, and waits until the caches are empty."""
     await bench.reset()
     await bench.until(lambda: not any(rig.pin("clearing_o").get() for rig in rigs))
 
 
 def settle_down(rigs: list[Rig], delay: int) -> None:
-    """Only data are random: the test itself puts all requests there."""
+    """Keeps only data random. The test makes all requests itself."""
     for rig in rigs:
         rig.stall, rig.speed, rig.rate, rig.engine_on, rig.longest = 0.0, 1.0, 0.0, False, 1024
         for memory in rig.memories:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kv node within one epoch: docs/design/kv-protocol.md, sections 3 to 6, written down in Python."""
+"""A model of a kv node within one epoch, from docs/design/kv-protocol.md, sections 3 to 6."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ JOB = {
 
 
 def pack(layout: dict[str, int], values: dict[str, int]) -> int:
-    """A packed struct as a number."""
+    """Returns a packed struct as a number."""
     word = 0
     for name, width in layout.items():
         word = word << width | (values[name] & ((1 << width) - 1))
@@ -57,7 +57,7 @@ def pack(layout: dict[str, int], values: dict[str, int]) -> int:
 
 
 def unpack(layout: dict[str, int], word: int) -> dict[str, int]:
-    """And back."""
+    """Splits a packed struct into its fields."""
     found = {}
     for name, width in reversed(layout.items()):
         found[name] = word & ((1 << width) - 1)
@@ -66,22 +66,22 @@ def unpack(layout: dict[str, int], word: int) -> dict[str, int]:
 
 
 def newer(a: int, b: int) -> bool:
-    """Serial numbers; 0 is older than all."""
+    """Compares serial numbers. 0 is older than all others."""
     return a != 0 and (b == 0 or 0 < (a - b) % 2**32 < 2**31)
 
 
 def newer_request(a: int, b: int) -> bool:
-    """Serial numbers, where 0 is an ordinary number."""
+    """Compares serial numbers. 0 is an ordinary number here."""
     return 0 < (a - b) % 2**32 < 2**31
 
 
 def lags(older: int, newest: int) -> bool:
-    """So far behind that it must be refreshed before another write in the bucket."""
+    """Returns true if a version must be refreshed before another write in the bucket."""
     return older != 0 and newest != 0 and ((newest >> 29) - (older >> 29)) % 8 == 3
 
 
 def groups(hashed: int) -> list[list[int]]:
-    """A key's buckets, in its one or two groups, each in the order of looking: docs/reference/kv-frame.md."""
+    """Returns a key's buckets in its one or two groups, each in search order: docs/reference/kv-frame.md."""
     first = hashed % 2**BUCKET_BITS
     found = [[first ^ by << 8 for by in range(min(4, 2 ** (BUCKET_BITS - 8)))]]
     if BUCKET_BITS > 10:
@@ -91,17 +91,17 @@ def groups(hashed: int) -> list[list[int]]:
 
 
 def candidates(hashed: int) -> list[int]:
-    """All of them, in the search order."""
+    """Returns all buckets of a key, in search order."""
     return [bucket for group in groups(hashed) for bucket in group]
 
 
 def number_of(hashed: int, bucket: int) -> int:
-    """The number by which frames name one of a key's buckets."""
+    """Returns the number by which frames name one of a key's buckets."""
     return (bucket not in groups(hashed)[0]) << 2 | (bucket >> 8) % 4
 
 
 def bucket_named(hashed: int, number: int) -> int:
-    """And back. Bits of the number that a small table has no room for are ignored."""
+    """Returns the bucket of that number. Bits of the number that a small table does not need are ignored."""
     group = groups(hashed)[-1 if number & 4 else 0][0]
     return (group & ~0x300 | (number & 3) << 8) & ((1 << BUCKET_BITS) - 1)
 
@@ -119,7 +119,7 @@ class Way:
     second: bool = False  # in the key's second group
 
     def bytes(self) -> bytes:
-        """As memory has it."""
+        """Returns the bytes in memory."""
         flags = self.present << 15 | self.summed << 14 | self.second << 12 | (self.version != 0) << 11 | self.length
         return b"".join(
             value.to_bytes(size, "big") for value, size in ((self.key, 8), (self.version, 4), (flags, 2), (self.sum, 2))
@@ -128,7 +128,7 @@ class Way:
 
 @dataclass
 class Write:
-    """In flight at its leader."""
+    """A write in flight at its leader."""
 
     request: dict[str, int]
     kv: dict[str, int]
@@ -141,7 +141,7 @@ class Write:
 
 @dataclass
 class Lane:
-    """A lane's record."""
+    """The record of a lane."""
 
     request: int = 0
     version: int = 0
@@ -152,17 +152,17 @@ class Lane:
 
 
 def line_number(ways: list[Way]) -> int:
-    """A line as the RTL has it."""
+    """Returns a line as a number, as in the RTL."""
     return int.from_bytes(b"".join(way.bytes() for way in ways), "little")
 
 
 def cell_of(bucket: int) -> int:
-    """One of 4096 cells, which buckets share: a question about one bucket covers all of its cell."""
+    """Returns a bucket's cell, of 4096. Buckets of one cell share the answer to a question about one of them."""
     return bucket % 4096 ^ (bucket >> 12) % 256
 
 
 class Node:
-    """The protocol's behaviour of a node whose members are all in one epoch and that has no leftovers."""
+    """The behaviour of a node by the protocol. All members are in one epoch, and the node has no leftovers."""
 
     def __init__(self, members: set[int], *, serving: bool = True, opened: bool = True, accept: bool = True) -> None:
         self.members, self.serving, self.opened, self.accept = members, serving, opened, accept
@@ -182,11 +182,11 @@ class Node:
         self.deferred: list[dict[str, int]] = []
 
     def leader(self, bucket: int) -> int:
-        """The leader of the bucket's slot."""
+        """Returns the leader of the bucket's slot."""
         return self.dealt[bucket % 256 % len(self.dealt)]
 
     def line(self, bucket: int) -> list[Way]:
-        """The bucket's four ways."""
+        """Returns the bucket's four ways."""
         return self.lines.setdefault(bucket, [Way() for _ in range(4)])
 
     def _pending(self, bucket: int) -> bool:
@@ -223,7 +223,7 @@ class Node:
         return self._send(request["from"], done)
 
     def take(self, request: dict[str, int]) -> None:
-        """Does the work of a request, and records the expected output."""
+        """Processes a request, and records the expected output."""
         kv = unpack(KV_FIELDS, request["kv"])
         kept = False
         kind = kv["kind"]
@@ -274,7 +274,7 @@ class Node:
             self.sends.append(self._reply(request, kv, lane.status, lane.version, key=lane.request))
 
     def _to_look_into(self, hashed: int) -> list[int]:
-        """The first bucket, and the others if it had two keys once."""
+        """Returns the first bucket, and the others if it ever held two keys."""
         buckets = candidates(hashed)
         written = sum(way.version != 0 for way in self.line(buckets[0]))
         return buckets if written >= 2 else buckets[:1]
@@ -365,7 +365,7 @@ class Node:
         return True
 
     def _place_of(self, hashed: int) -> tuple[int, int] | None:
-        """Bucket and way for a key that is nowhere: docs/design/kv-protocol.md, section 5, step 4."""
+        """Returns bucket and way for a key that does not exist: docs/design/kv-protocol.md, section 5, step 4."""
 
         def keys(buckets: list[int]) -> int:
             return sum(way.present for bucket in buckets for way in self.line(bucket))
@@ -386,7 +386,7 @@ class Node:
         return newest % (2**32 - 1) + 1
 
     def _version_of_new(self, hashed: int, bucket: int) -> int:
-        """Beyond the versions that the key may have had in another bucket, unless that is more than 2^28 ahead."""
+        """Returns a version newer than the key may have had in another bucket, unless that is more than 2^28 ahead."""
         version = self._next_version(bucket)
         if len(self._to_look_into(hashed)) > 1:
             steps = [(self._next_version(other) - version) % 2**32 for other in candidates(hashed)]
@@ -394,7 +394,7 @@ class Node:
         return version
 
     def _refresh(self, request: dict[str, int], kv: dict[str, int], bucket: int, number: int) -> None:
-        """kv_recovery's part, which makes a leftover of the note, is not here."""
+        """Refreshes a location. kv_recovery's part, which makes the note a leftover, is not modelled."""
         way = replace(self.line(bucket)[number], version=self._next_version(bucket))
         self.line(bucket)[number] = way
         if self.others:
@@ -469,7 +469,7 @@ class Node:
             )  # fmt: skip
             self.notes[sender, place] = (bucket, way, kv["version"], kv["client"], kv["request"])
             lane = self.lanes.setdefault(kv["client"], Lane())
-            # Unless the record is newer: of an equal request it may know from an epoch before.
+            # A newer record stays. A record of the same request may be from an earlier epoch, so it is replaced.
             if not lane.used or not newer_request(lane.request, kv["request"]):
                 self.lanes[kv["client"]] = Lane(kv["request"], kv["version"], OK, False, False, True)
             self._store(bucket, way, new, request["place"], answer)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kv_axi_port with its user and its memory, alone or with a host beside it (kv_host_path)."""
+"""A kv_axi_port with its user and its memory, optionally shared with a host (kv_host_path)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench import Bench, Pin, Sink, Source
 from bundles import Axi
 from flat import PACKAGES, Bundles, Scope, nets
 
-# The signals of the ports of kv_axi_port, by the names that Port drives.
+# The ports of kv_axi_port, by the names that Port drives.
 PORT: Bundles = {
     "read": (
         "read_burst_t",
@@ -40,7 +40,8 @@ HOST = Axi("s_axi", 34, 512, 4)
 
 
 def port_text(name: str, parameters: str, host: bool = False) -> str:
-    """The module NAME_flat: a kv_axi_port with its pins around it. With `host` a kv_host_path is before the memory."""
+    """Returns the module NAME_flat: a kv_axi_port with its pins. With `host` a kv_host_path is in front of the
+    memory."""
     lines = [f"module {name}_flat (input wire clk_i, input wire rst_i);", f"  {PACKAGES}", memory_ports(1), nets(PORT)]
     lines += ["  memory_req_t core_req;", "  memory_resp_t core_resp;"]
     if host:
@@ -59,7 +60,7 @@ def port_text(name: str, parameters: str, host: bool = False) -> str:
 
 
 class Port:
-    """A channel, its user and its memory."""
+    """A channel with its user and its memory."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         scope = Scope(getattr(bench.dut, name))
@@ -89,17 +90,17 @@ class Port:
         self.written = self.confirmed = self.firsts = self.begins = self.failures = 0
 
     def drive(self) -> None:
-        """Nothing: its agents do that."""
+        """Does nothing, because its agents drive the signals."""
 
     def sample(self) -> None:
-        """Counts."""
+        """Counts confirmed writes, begun values and errors."""
         self.confirmed += self.done.get()
         assert self.confirmed <= self.written
         self.begins += self.begun.get()
         self.failures += self.error.get()
 
     def write(self, address: int, words: int) -> list[int]:
-        """Queues a write of random words; says which."""
+        """Queues a write of random words, and returns them."""
         draw = self.bench.random
         data = [draw.getrandbits(512) for _ in range(words)]
         self.writes.items.append((address, words - 1, 0))
@@ -108,7 +109,7 @@ class Port:
         return data
 
     def write_way(self, address: int, word: int, way: int | None) -> int:
-        """Writes a way of the word, which is present, or removes all of it. Returns the word's new content."""
+        """Writes a way of a present word, or clears the whole word. Returns the word's new content."""
         draw = self.bench.random
         self.written += 1
         if way is None:
@@ -121,7 +122,7 @@ class Port:
         return word & ~(((1 << 128) - 1) << 128 * way) | header << 128 * way
 
     def read(self, address: int, words: list[int]) -> None:
-        """Queues a read, which is to bring these."""
+        """Queues a read that must return these words."""
         first = self.bench.random.getrandbits(1)
         self.reads.items.append((address, len(words) - 1, first, 0, self.bench.random.getrandbits(4)))
         self.expected += words

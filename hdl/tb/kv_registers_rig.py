@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bench of kv_registers: a model of the register map, made from spec/kv_registers.toml, its bus, and
-kv_recovery."""
+"""The bench of kv_registers: a model of the register map from spec/kv_registers.toml, the bus, and kv_recovery."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ CLEARING = 135  # cycles from the write of clear_counters after which everything
 
 
 class Register:
-    """One word of the map."""
+    """One word of the register map."""
 
     def __init__(self, entry: dict[str, Any], index: int) -> None:
         self.name, self.index = entry["name"], index
@@ -47,7 +46,7 @@ for entry in SPEC["register"]:
         assert entry["offset"] + i * entry.get("stride", 4) not in MAP
         MAP[entry["offset"] + i * entry.get("stride", 4)] = Register(entry, i)
 MOST_BUCKET_BITS = max(bits for bits in range(33) if (64 + 4 * 1024) << bits <= 2**34)
-"""Lines and values fit in the memory that 34 bits address."""
+"""The largest table whose lines and values fit in the memory that 34 bits address."""
 FIELDS = {MAP[AT[name]].name: MAP[AT[name]] for name in ("control", "state", "capability", "members")}
 CLEAR_COUNTERS, CLEAR_TABLE = (FIELDS["control"].fields[name] for name in ("clear_counters", "clear_table"))
 
@@ -111,7 +110,7 @@ BUNDLES = {
     ),
 }
 
-# Of each asker.
+# For each asker.
 WHO = """
   logic [ASKERS-1:0][7:0] slot_i;
   logic [ASKERS-1:0][2:0] peer_index_i, leader_o;
@@ -127,7 +126,7 @@ WHO = """
 
 
 def top() -> str:
-    """A wrapper for each set of parameters, its bus flat, and an instance of each."""
+    """Returns a wrapper with a flat bus for each set of parameters, and an instance of each."""
     bus = Axi("s_axil", address=12, data=32, id=0, types="")
     nets = [re.sub(r"^(input wire|output logic)", "logic", line) + ";" for line in bus.ports()]
     declared = "\n".join(f"  {line}" for line in nets) + "\n"
@@ -148,13 +147,13 @@ def top() -> str:
 
 
 def merged(old: int, data: int, strobe: int) -> int:
-    """A word of which some bytes were written."""
+    """Returns a word after a write of some of its bytes."""
     mask = sum(0xFF << (8 * i) for i in range(4) if strobe >> i & 1)
     return (old & ~mask) | (data & mask)
 
 
 class Rig:
-    """An instance, its bus, its neighbours, and the expected values."""
+    """An instance with its bus, its neighbours, and the expected values."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         handle = getattr(bench.dut, name)
@@ -176,20 +175,20 @@ class Rig:
         self.reset()
 
     def pin(self, name: str) -> Pin:
-        """A signal of the instance."""
+        """Returns a signal of the instance."""
         if name not in self.pins:
             self.pins[name] = self.bench.pin(self.scope, name)
         return self.pins[name]
 
     def pace(self, idle_aw: float, idle_w: float, stall: float) -> None:
-        """How often the bus's master pauses."""
+        """Sets how often the bus manager pauses."""
         self.aw.idle, self.w.idle, self.ar.idle = idle_aw, idle_w, idle_aw
         self.b.stall = self.r.stall = stall
 
     # ---- the model
 
     def reset(self) -> None:
-        """Everything as after a reset of two cycles."""
+        """Sets the expected state after a reset of two cycles."""
         self.words = {offset: register.reset for offset, register in MAP.items() if register.access != "wo"}
         low = FIELDS["capability"].low
         self.words[AT["capability"]] = (
@@ -218,14 +217,14 @@ class Rig:
         self.expected_pulses = dict.fromkeys(self.pulses, 0)
         self.synced: list[tuple[str, int]] = []
         self.expected_synced: list[tuple[str, int]] = []
-        # A count is between these two values, because events during a clear may or may not count.
+        # A count is between these two values, because events during clearing may or may not count.
         self.least = {offset: 0 for offset, register in MAP.items() if register.is_counter}
         self.most = dict(self.least)
         self.blind_until = self.bench.cycles + 2 + CLEARING
         self.zero = self.bench.cycles + 2  # when `cycles` is 0, two cycles of reset from here
 
     def shown(self, offset: int) -> int:
-        """The value of a register that does not change by itself."""
+        """Returns the value of a register that does not change by itself."""
         register = MAP.get(offset & ~3)
         if register is None:
             return 0
@@ -238,13 +237,14 @@ class Rig:
         return self.words[offset & ~3]
 
     def none_at_write(self) -> bool:
-        """No epoch, and none being entered, in the cycle before the response, when the write happened."""
+        """Returns true if there was no epoch, and none was being entered, when the write happened: one cycle before the
+        response."""
         if 0 <= self.answered_at - self.entered_at <= 5 and self.words[AT["epoch"]] & 0xFFFF == 0:
             return self.cleared  # too close to call
         return self.none_before
 
     def wrote(self, offset: int, data: int, strobe: int) -> None:
-        """A write has taken effect."""
+        """Updates the model for a write that has taken effect."""
         offset &= ~3
         register = MAP.get(offset)
         if register is None or register.access != "rw" or strobe == 0:
@@ -277,7 +277,7 @@ class Rig:
             self.expected_synced.append((f"{register.name}_write_o", new))
 
     def clears(self, asked: bool) -> None:
-        """The table must be cleared, or is at another place."""
+        """Updates the model when the table must be cleared, or is at another address."""
         bits = self.words[AT["bucket_bits"]]
         fits = all(
             self.wide(name) % 4096 == 0 and self.wide(name) + (size << bits) <= 2**34
@@ -289,11 +289,11 @@ class Rig:
         self.misplaced |= not fits
 
     def wide(self, name: str) -> int:
-        """Two words."""
+        """Returns the value of two words."""
         return self.words[AT[name]] | self.words[AT[name] + 4] << 32
 
     def check_outputs(self) -> None:
-        """Outputs that keep still between writes."""
+        """Checks outputs that do not change between writes."""
         control, low = self.words[AT["control"]], FIELDS["control"].low
         assert self.pin("enable_o").get() == control >> low["enable"] & 1
         assert self.pin("accept_o").get() == control >> low["accept"] & 1
@@ -307,7 +307,7 @@ class Rig:
         assert self.synced == self.expected_synced
 
     def copy(self) -> None:
-        """All staged registers take effect."""
+        """Makes all staged registers take effect."""
         words, self.target = self.words, self.asked[-1]
         in_epoch = self.target & 0xFFFF != 0
         self.active["epoch"] = self.target
@@ -321,10 +321,10 @@ class Rig:
         self.active["self"] = (mac, ip, words[AT["udp_port"]])
         self.leaders = [words[AT["leader"] + slot // 8 * 4] >> slot % 8 * 4 & 7 for slot in range(256)]
 
-    # ---- what happens in a cycle
+    # ---- in each cycle
 
     def drive(self) -> None:
-        """kv_recovery, lookups and events of a cycle."""
+        """Drives kv_recovery, look-ups and events in a cycle."""
         draw = self.bench.random
         self.pin("enter_copy_i").set(self.phase == "drained")
         self.pin("entered_i").set(self.phase == "settled")
@@ -383,12 +383,12 @@ class Rig:
                 assert self.pin("leader_o").get() >> 3 * i & 7 == self.leaders[slot], self.name
 
     def endpoint(self, name: str, i: int) -> tuple[int, int, int]:
-        """An endpoint_t: MAC address, IPv4 address, port."""
+        """Returns an endpoint_t: MAC address, IPv4 address, port."""
         value = self.pin(name).get() >> 96 * i & (1 << 96) - 1
         return value >> 48, value >> 16 & 0xFFFFFFFF, value & 0xFFFF
 
     def sequence(self) -> None:
-        """kv_recovery: drains, lets copy, settles."""
+        """Acts as kv_recovery: drains, allows the copy, settles."""
         valid, copied = self.pin("enter_valid_o").get(), self.pin("copied_o").get()
         now, draw = self.bench.cycles, self.bench.random
         assert copied == (copied and self.phase == "copying"), self.phase
@@ -414,26 +414,26 @@ class Rig:
     # ---- accesses
 
     def start_write(self, offset: int, data: int, strobe: int = 15) -> None:
-        """A write. The test does not wait for its end."""
+        """Starts a write, and does not wait for its end."""
         self.b.items.clear(), self.b.cycles_of.clear(), self.aw.cycles_of.clear()
         self.aw.items.append(offset)
         self.w.items.append((data, strobe))
 
     def start_read(self, offset: int) -> None:
-        """A read. The test does not wait for its end."""
+        """Starts a read, and does not wait for its end."""
         self.r.items.clear(), self.r.cycles_of.clear(), self.ar.cycles_of.clear()
         self.ar.items.append(offset)
 
     async def write(self, offset: int, data: int, strobe: int = 15) -> None:
-        """A write; returns with the response."""
+        """Writes, and returns after the response."""
         await self.both((offset, data, strobe), None)
 
     async def read(self, offset: int) -> int:
-        """A read, checked."""
+        """Reads, and checks the value."""
         return await self.both(None, offset)
 
     async def both(self, write: tuple[int, int, int] | None, read: int | None) -> int:
-        """A write, a read, or both at once. Checks as much as can be known."""
+        """Makes a write, a read, or both at once. Checks the results as far as they can be known."""
         register = None if read is None else MAP.get(read & ~3)
         counter = (read or 0) & ~3
         least = self.least.get(counter, 0)
@@ -476,14 +476,14 @@ class Rig:
         return value
 
     def after(self, write: tuple[int, int, int]) -> int | None:
-        """The value that a write in flight will leave."""
+        """Returns the value that a write in flight will leave."""
         register = MAP.get(write[0] & ~3)
         if register is None or register.access != "rw" or register.name == "epoch":
             return None  # nothing new, or nothing soon
         return merged(self.words[write[0] & ~3], write[1], write[2]) & register.mask
 
     def disturb(self) -> None:
-        """Other values at the inputs that are read as registers."""
+        """Changes the inputs that registers show."""
         fields = (f"{field}_i" for field in FIELDS["state"].fields if field != "entering")
         for name in ("sync_count_i", "sync_lanes_i", *fields):
             self.pin(name).set(self.bench.random.getrandbits(self.pin(name).width))
@@ -496,7 +496,7 @@ class Rig:
         self.last_epoch = self.words[AT["epoch"]]
 
     async def stage(self) -> None:
-        """Something in every staged register."""
+        """Writes a random value to every staged register."""
         for offset, register in MAP.items():
             if register.staged:
                 await self.write(offset, self.bench.random.getrandbits(32))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The OpenNIC shell around the plugin, as its packet adapter, its QDMA, its register bus and its reset behave."""
+"""A model of the OpenNIC shell around the plugin: its packet adapter, QDMA, register bus and reset."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Frame = tuple[bytes, int, int]  # bytes, source, destination
 
 
 class TwoClocks(Bench):
-    """axis_aclk in every cycle, axil_aclk in one of `ratio`, with both edges at one time, like the shell's clocks."""
+    """axis_aclk ticks in every cycle, axil_aclk in one of `ratio` cycles. Their edges coincide, as in the shell."""
 
     ratio, offset = 2, 0
 
     @property
     def axil_edge(self) -> bool:
-        """This cycle ends with an edge of axil_aclk."""
+        """Returns true if this cycle ends with an edge of axil_aclk."""
         return (self.cycles + self.offset) % self.ratio == 0
 
     async def cycle(self, count: int = 1) -> None:
-        """One cycle of axis_aclk, or some."""
+        """Runs `count` cycles of axis_aclk."""
         for _ in range(count):
             for agent in self.agents:
                 agent.drive()
@@ -48,7 +48,7 @@ class TwoClocks(Bench):
 
 
 class Slow:
-    """An agent of the register bus: it sees and sets signals at edges of axil_aclk only."""
+    """An agent of the register bus. It reads and sets signals only at edges of axil_aclk."""
 
     def __init__(self, bench: TwoClocks, agent: Any) -> None:
         self.bench, self.agent = bench, agent
@@ -56,13 +56,13 @@ class Slow:
         bench.agents[bench.agents.index(agent)] = self
 
     def drive(self) -> None:
-        """In the first cycle after an edge."""
+        """Drives in the first cycle after an edge."""
         if self.fresh:
             self.agent.drive()
         self.fresh = False
 
     def sample(self) -> None:
-        """Before an edge."""
+        """Samples before an edge."""
         if self.bench.axil_edge:
             self.agent.sample()
             self.fresh = True
@@ -73,7 +73,7 @@ class Slow:
 
 
 class Registers:
-    """The shell's AXI4-Lite master; accesses one after the other, or several at once."""
+    """The shell's AXI4-Lite manager. It makes accesses one after the other, or several at once."""
 
     def __init__(self, bench: TwoClocks, dut: Any) -> None:
 
@@ -89,11 +89,11 @@ class Registers:
         self.b, self.r = channel(Sink, "b", ["resp"]), channel(Sink, "r", ["data", "resp"])
 
     def pace(self, idle: float) -> None:
-        """How often every channel pauses."""
+        """Sets how often every channel pauses."""
         self.aw.idle = self.w.idle = self.ar.idle = self.b.stall = self.r.stall = idle
 
     async def write(self, address: int, data: int) -> int:
-        """Its response."""
+        """Writes, and returns the response."""
         before = len(self.b.items)
         self.aw.items.append(address)
         self.w.items.append(data)
@@ -101,7 +101,7 @@ class Registers:
         return self.b.items[-1]
 
     async def read(self, address: int) -> tuple[int, int]:
-        """Data and response."""
+        """Reads, and returns data and response."""
         before = len(self.r.items)
         self.ar.items.append(address)
         await self.bench.until(lambda: len(self.r.items) > before, 2000)
@@ -109,7 +109,7 @@ class Registers:
 
 
 class Shell:
-    """Everything around the plugin."""
+    """The shell around the plugin."""
 
     def __init__(self, top: Any, box: str, ports: int, channels: int, seed: int = 1) -> None:
         dut = Scope(getattr(top, box))
@@ -133,7 +133,7 @@ class Shell:
         self.memories = [Memory(bench, dut, self.content[i // channels], i) for i in range(ports * channels)]
 
     async def start(self) -> None:
-        """As after a reset, regardless of the previous test."""
+        """Sets the state after a reset, regardless of the previous test."""
         await self.bench.until(self.ready)
         await self.ask_for_reset()
         await self.bench.until(self.ready)
@@ -142,11 +142,11 @@ class Shell:
             agent.reset()
 
     def ready(self) -> bool:
-        """mod_rst_done."""
+        """Returns mod_rst_done."""
         return bool(self.done.get())
 
     async def ask_for_reset(self) -> None:
-        """mod_rstn low at one edge of axil_aclk."""
+        """Drives mod_rstn low at one edge of axil_aclk."""
         while not self.bench.axil_edge:
             await self.bench.cycle()
         await self.bench.cycle()  # the last edge with mod_rstn high
@@ -155,11 +155,11 @@ class Shell:
         self.rstn.set(1)
 
     async def until(self, done: Callable[[], bool], limit: int = 20_000) -> None:
-        """Cycles until done."""
+        """Runs cycles until done() is true."""
         await self.bench.until(done, limit)
 
     def pace(self, idle: float, stall: float) -> None:
-        """How often senders pause and takers are busy."""
+        """Sets how often senders pause and receivers are busy."""
         for source in (*self.rx, *self.h2c):
             source.idle = idle
         for sink in (*self.tx, *self.c2h):
@@ -167,7 +167,7 @@ class Shell:
 
 
 def beats(frame: bytes, source: int, *, size: int | None = None) -> list[tuple[int, ...]]:
-    """The shell's form of a frame for the box: tuser with each beat, tkeep in agreement with it, no destination."""
+    """Returns a frame in the shell's format for the box: tuser with each beat, tkeep in agreement, no destination."""
     cuts = [frame[i : i + 64] for i in range(0, len(frame), 64)]
     user = (len(frame) if size is None else size, source, 0)
     return [
@@ -177,7 +177,7 @@ def beats(frame: bytes, source: int, *, size: int | None = None) -> list[tuple[i
 
 
 def frames(items: list[tuple[int, ...]]) -> list[Frame]:
-    """The whole frames that a sink took. Each must meet the shell's requirements."""
+    """Returns the whole frames that a sink received. Each must meet the shell's requirements."""
     found: list[Frame] = []
     data = b""
     user: tuple[int, ...] = ()

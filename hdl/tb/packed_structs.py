@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields of ports that are packed structs: their places are read from the package that declares them."""
+"""Fields of ports that are packed structs. Their positions are read from the package that declares them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Layout = dict[str, tuple[int, int]]  # field: lowest bit, bits; fields within fi
 
 
 def _width(dimensions: str, constants: dict[str, int]) -> int:
-    """The width of [a:b][c:d]...: numbers, constants, and the operators that both languages have."""
+    """Returns the width of [a:b][c:d]..., with numbers, constants, and operators that both languages have."""
     found = 1
     for high, low in re.findall(r"\[([^:\]]+):([^\]]+)\]", dimensions):
         found *= eval(high, {}, constants) - eval(low, {}, constants) + 1  # the repository's own text
@@ -24,7 +24,7 @@ def _width(dimensions: str, constants: dict[str, int]) -> int:
 
 @cache
 def layouts(package: Path) -> dict[str, tuple[int, Layout]]:
-    """Bits and fields of each type of a package that is a struct, a vector or an enumeration."""
+    """Returns bits and fields of each struct, vector and enumeration type in a package."""
     text = re.sub(r"//.*", "", package.read_text())
     constants = {name: int(value) for name, value in re.findall(r"localparam int unsigned (\w+) = (\d+);", text)}
     found: dict[str, tuple[int, Layout]] = {"logic": (1, {})}
@@ -51,7 +51,7 @@ def layouts(package: Path) -> dict[str, tuple[int, Layout]]:
 
 
 def layout_of(fields: Iterable[tuple[str, int]]) -> tuple[int, Layout]:
-    """A struct's bits and fields, of names and widths as they are declared: the first is the uppermost."""
+    """Returns a struct's bits and fields from declared names and widths. The first field is the uppermost."""
     layout: Layout = {}
     low = 0
     for name, width in reversed(list(fields)):
@@ -61,7 +61,7 @@ def layout_of(fields: Iterable[tuple[str, int]]) -> tuple[int, Layout]:
 
 
 def axi_lite(address: int, data: int) -> dict[str, tuple[int, Layout]]:
-    """The bundles of AXI4-Lite (hdl/common/axi.svh): req and resp."""
+    """Returns the bundles req and resp of AXI4-Lite (hdl/common/axi.svh)."""
     request = [("aw.addr", address), ("aw_valid", 1), ("w.data", data), ("w.strb", data // 8), ("w_valid", 1)]
     request += [("b_ready", 1), ("ar.addr", address), ("ar_valid", 1), ("r_ready", 1)]
     response = [("aw_ready", 1), ("w_ready", 1), ("b.resp", 2), ("b_valid", 1), ("ar_ready", 1)]
@@ -70,12 +70,12 @@ def axi_lite(address: int, data: int) -> dict[str, tuple[int, Layout]]:
 
 
 def axis(data: int, user: int) -> tuple[int, Layout]:
-    """A beat of a stream (the same file)."""
+    """Returns the struct of a stream's beat (hdl/common/axi.svh)."""
     return layout_of([("user", user), ("last", 1), ("keep", data // 8), ("data", data)])
 
 
 class Struct:
-    """A port of that type, or an element of a port that is an array of them."""
+    """A port of a struct type, or an element of an array of them."""
 
     def __init__(self, bench: Bench, scope: Any, port: str, kind: tuple[int, Layout], index: int | None = None) -> None:
         self.bits, self.layout = kind
@@ -85,25 +85,25 @@ class Struct:
         self.net, self.base = whole.net, self.bits * (index or 0)
 
     def pin(self, field: str) -> Pin:
-        """A field."""
+        """Returns a field."""
         low, width = self.layout[field]
         return Pin(self.net, self.base + low, width)
 
     def pins(self, fields: str | Iterable[str]) -> list[Pin]:
-        """Several; names may be in one text."""
+        """Returns several fields. The names may be in one string."""
         return [self.pin(name) for name in (fields.split() if isinstance(fields, str) else fields)]
 
     def set(self, **values: int) -> None:
-        """Drives fields from now on; __ stands for a dot."""
+        """Drives fields from now on. __ stands for a dot."""
         for name, value in values.items():
             self.pin(name.replace("__", ".")).set(value)
 
     def get(self, field: str) -> int:
-        """A field, settled."""
+        """Returns the value of a field after settling."""
         return self.pin(field).get()
 
     def all(self, fields: str) -> tuple[int, ...]:
-        """Several, settled."""
+        """Returns the values of several fields after settling."""
         return tuple(pin.get() for pin in self.pins(fields))
 
 
@@ -114,20 +114,20 @@ class Wires:
         self.bench, self.scope, self.kinds = bench, scope, layouts(package)
 
     def struct(self, port: str, kind: str, index: int | None = None) -> Struct:
-        """A port of that type."""
+        """Returns a port of that type."""
         return Struct(self.bench, self.scope, port, self.kinds[kind], index)
 
     def source(self, prefix: str, kind: str, fields: str, index: int | None = None, **options: Any) -> Source:
-        """A sender at prefix_valid, prefix_ready and those fields of prefix_payload."""
+        """Returns a sender at prefix_valid, prefix_ready and these fields of prefix_payload."""
         valid, ready = (self.bench.pin(self.scope, f"{prefix}_{name}", index) for name in ("valid", "ready"))
         payload = self.struct(f"{prefix}_payload", kind, index).pins(fields)
         return Source(self.bench, valid, ready, payload, **options)
 
     def sink(self, prefix: str, kind: str, fields: str, **options: Any) -> Sink:
-        """A receiver, likewise."""
+        """Returns a receiver at the ports of the same names."""
         valid, ready = (self.bench.pin(self.scope, f"{prefix}_{name}") for name in ("valid", "ready"))
         return Sink(self.bench, valid, ready, self.struct(f"{prefix}_payload", kind).pins(fields), **options)
 
     def pin(self, name: str, index: int | None = None, width: int = 1) -> Pin:
-        """A port that is not a struct."""
+        """Returns a port that is not a struct."""
         return self.bench.pin(self.scope, name, index, width)

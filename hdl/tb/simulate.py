@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds a design with Verilator and runs the cocotb tests of a module on it; called from pytest."""
+"""Builds a design with Verilator and runs a module's cocotb tests on it. pytest calls it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 COMMON = ROOT / "hdl" / "common"
 VERILATOR = Path(verilator.__file__).parent / "bin"
 
-# Instances are bare in the top of `top_of`: their ports are the test's to drive.
+# In the top of `top_of`, instances have open ports, which the test drives.
 BUILD_ARGUMENTS = ["--assert", "-Wall", "-Wno-PINMISSING", "-Wno-UNUSEDSIGNAL", "-Wno-UNDRIVEN", "-Wno-DECLFILENAME"]
 BUILD_ARGUMENTS += [
     *(f"-I{folder}" for folder in hdl_tools.folders()),
@@ -26,9 +26,9 @@ BUILD_ARGUMENTS += [
     "-CFLAGS",
     "-w",
 ]
-# The packages with the types of kv modules, which are found by their names.
+# The packages with the types of the kv modules, found by their file names.
 KV_PACKAGES = tuple(ROOT / path for path in hdl_tools.files("*_pkg.sv"))
-# Verilator cannot split a bundle that a test sees, and takes its valids and readies for a loop.
+# Verilator cannot split a bundle that a test sees, and reports a loop between its valids and readies.
 # Yosys' `check` (tools/lint_hdl.py, and hdl/tb/bundles.py for parameters) finds real loops.
 BUILD_ARGUMENTS += ["-Wno-UNOPTFLAT"]
 
@@ -36,7 +36,7 @@ Instances = dict[str, tuple[str, dict[str, int]]]
 
 
 class Runner(Verilator):
-    """cocotb's runner, which makes every signal of a design visible to tests, or those in a configuration."""
+    """cocotb's runner. It makes all signals of a design visible to tests, or only those in a configuration."""
 
     def __init__(self, *, configured: bool) -> None:
         super().__init__()
@@ -50,9 +50,9 @@ class Runner(Verilator):
 
 
 def seen(text: str, deeper: tuple[str, ...]) -> str:
-    """Verilator's configuration: a test sees the signals of the modules in `text`, of their cells, and those in
-    `deeper`, "module.signal". Verilator may change or remove all others: half of a large design's code, and nearly all
-    of the table of its signals."""
+    """Returns a Verilator configuration in which a test sees the signals of the modules in `text`, of their cells, and
+    those in `deeper` ("module.signal"). Verilator may change or remove all others. This saves half of a large design's
+    code, and nearly all of its signal table."""
     words = set(re.findall(r"\w+", re.sub(r"//.*", "", text)))
     names = set(re.findall(r"^\s*module\s+(\w+)", text, re.MULTILINE))
     names |= {path.stem for path in hdl_tools.modules() if path.stem in words}
@@ -62,14 +62,14 @@ def seen(text: str, deeper: tuple[str, ...]) -> str:
 
 
 def replace(path: Path, text: str) -> Path:
-    """Writes a file, unless it has that content already, so that its products stay fresh."""
+    """Writes a file unless it already has that content. So files built from it stay up to date."""
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
     return path
 
 
 def top_of(instances: Instances) -> str:
-    """A module `top` with an instance of a cell for each entry: {name: (cell, parameters)}."""
+    """Returns a module `top` with one instance per entry: {name: (cell, parameters)}."""
     files = {path.stem: ROOT / path for path in hdl_tools.modules()}
     lines = []
     for name, (cell, parameters) in instances.items():
@@ -92,9 +92,9 @@ def simulate(
     seed: int | None = None,
     deeper: tuple[str, ...] | None = None,
 ) -> None:
-    """Runs every cocotb test in test_file, and in the modules `more` beside it, on `instances` (see top_of), on the
-    module `top` that `text` is, or on the module `top` of `sources`. `name`: the folder under build/hdl, else the
-    file's. `seed`: all state without an initial value begins at random. `deeper`: see `seen`; None: the tests see every
+    """Runs every cocotb test in test_file, and in the modules `more` beside it. The design is `instances` (see top_of),
+    or the module `top` in `text` or in `sources`. `name` is the folder under build/hdl; by default it is the file's.
+    With `seed`, all state without an initial value starts at random. For `deeper` see `seen`; None: the tests see every
     signal."""
     module = Path(test_file).stem
     directory = ROOT / "build" / "hdl" / (name or module)
@@ -110,25 +110,24 @@ def simulate(
         patch.setenv("PATH", str(VERILATOR), prepend=os.pathsep)
         if shutil.which("ccache"):
             patch.setenv("OBJCACHE", "ccache")
-            # Compiled objects contain no path of the checkout, so another checkout can reuse them.
+            # Compiled objects do not contain the checkout's path, so another checkout can reuse them.
             patch.setenv("CCACHE_BASEDIR", str(ROOT))
             patch.setenv("CCACHE_NOHASHDIR", "1")
-        # The wheel's makefile names the precompiled header of a large design, but not the option that takes it. Code
-        # that runs once, above all the table of all signals, is compiled without optimisation, because optimising takes
-        # minutes.
+        # The wheel's makefile builds a precompiled header for a large design, but lacks the option to use it. Code that
+        # runs once, mostly the table of signals, is compiled without optimisation, which would take minutes.
         patch.setenv("MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1 OPT_GLOBAL=-O1")
         patch.setenv("COCOTB_LOG_LEVEL", "WARNING")
-        patch.syspath_prepend(str(Path(test_file).parent))  # the simulation's Python looks where this one does
+        patch.syspath_prepend(str(Path(test_file).parent))  # the simulation's Python needs the path of the test
         runner = Runner(configured=deeper is not None)
         log = directory / "build.log"
         try:
-            # Assertions name their files. `sources=` would make the paths absolute.
+            # Assertions contain the names of their files. `sources=` would make the paths absolute.
             files = [str(path.relative_to(ROOT)) for path in sources]
             arguments = [*BUILD_ARGUMENTS, *(["--x-initial", "unique"] if seed is not None else []), *files]
             runner.build(hdl_toplevel=top, build_args=arguments, build_dir=directory, cwd=ROOT, log_file=log)
         except (SystemExit, RuntimeError):
             pytest.fail(log.read_text()[-4000:], pytrace=False)
-        for header in directory.glob("*.gch"):  # 80 MB each, and their programs are linked already
+        for header in directory.glob("*.gch"):  # 80 MB each, and no longer needed after linking
             header.unlink()
         log = directory / "run.log"
         try:
@@ -141,7 +140,7 @@ def simulate(
                 test_dir=directory,
                 log_file=log,
             )
-        except (SystemExit, RuntimeError):  # the latter where an assertion stopped the simulation
+        except (SystemExit, RuntimeError):  # RuntimeError: an assertion stopped the simulation
             pytest.fail(log.read_text()[-4000:], pytrace=False)
         tests, failed = get_results(results)
         if failed or not tests:
@@ -151,7 +150,8 @@ def simulate(
 
 
 def elaborate(instances: Instances) -> None:
-    """Yosys takes every cell with its parameters as its own top, and finds neither latch nor loop."""
+    """Elaborates every cell with its parameters as its own top in Yosys, and checks that there are no latches and no
+    loops."""
     script = ""
     for cell, parameters in instances.values():
         script += f"{hdl_tools.read(cell, parameters)}; proc; flatten; select -assert-none t:$dlatch; check -assert; "

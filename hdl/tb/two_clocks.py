@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two clocks of any ratio and phase, each with its own bench: agents of one clock see only its edges."""
+"""Two clocks of any ratio and phase, each with its own bench. Agents of one clock see only its edges."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from bench import Bench
 from cocotb.triggers import Timer
 
-# Periods of s_clk_i and m_clk_i, and the first edge of m_clk_i after that of s_clk_i.
+# Periods of s_clk_i and m_clk_i, and the delay from the first edge of s_clk_i to that of m_clk_i.
 CLOCKS = [(8, 8, 0), (8, 8, 3), (8, 9, 1), (9, 8, 2), (4, 12, 0), (12, 4, 1), (3, 20, 1), (20, 3, 2)]
 
 
 class Side(Bench):
-    """One clock, its reset, and its agents. `Crossing` makes the edges."""
+    """One clock with its reset and its agents. `Crossing` makes the edges."""
 
     def __init__(self, dut: Any, name: str, seed: int) -> None:
         super().__init__(dut, seed, reset=f"{name}_rst_i")
@@ -23,7 +23,7 @@ class Side(Bench):
         self.cycle = self.reset = None  # type: ignore[assignment] # by Crossing only
 
     def drive(self) -> None:
-        """Sets inputs, ahead of an edge."""
+        """Sets inputs before an edge."""
         for agent in self.agents:
             agent.drive()
 
@@ -34,7 +34,7 @@ class Side(Bench):
         self.cycles += 1
 
     def hold(self, on: bool) -> None:
-        """Applies its reset from the next edge on. Its agents do nothing meanwhile, and forget work in progress."""
+        """Applies its reset from the next edge on. Meanwhile its agents do nothing, and forget work in progress."""
         if on:
             for agent in self.agents:
                 agent.reset()
@@ -45,7 +45,7 @@ class Side(Bench):
 
 
 class Crossing:
-    """Both sides of a clock crossing. With `jitter`, every period differs by up to that much, at random."""
+    """Both sides of a clock crossing. `jitter` is the most by which each period varies at random."""
 
     def __init__(self, dut: Any, clocks: tuple[int, int, int], *, seed: int = 1, jitter: int = 0) -> None:
         self.random = random.Random(seed)
@@ -58,7 +58,7 @@ class Crossing:
             side._reset.set(0)
 
     async def edge(self) -> None:
-        """The next edge of either clock, or of both."""
+        """Runs to the next edge of either clock, or of both."""
         now = min(self.next)
         rising = [i for i in range(2) if self.next[i] == now]
         for i in rising:
@@ -80,13 +80,13 @@ class Crossing:
             side.phase += 1
 
     async def cycle(self, side: Side, count: int = 1) -> None:
-        """So many cycles of one side."""
+        """Runs `count` cycles of one side."""
         end = side.cycles + count
         while side.cycles < end:
             await self.edge()
 
     async def until(self, done: Callable[[], bool], limit: int = 20_000) -> None:
-        """Edges until done."""
+        """Runs edges until done() is true."""
         for _ in range(limit):
             if done():
                 return
@@ -94,7 +94,7 @@ class Crossing:
         raise AssertionError(f"not done after {limit} edges")
 
     async def reset(self, *sides: Side, cycles: int = 2) -> None:
-        """Resets some sides together, for so many of their cycles each."""
+        """Resets some sides together, each for `cycles` of its own cycles."""
         for side in sides:
             side.hold(True)
         ends = [side.cycles + cycles for side in sides]

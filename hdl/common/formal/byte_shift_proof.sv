@@ -2,7 +2,7 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Proof of byte_shift: a byte of the result is the input byte that many lanes above it, in either form.
+/// Proof of byte_shift in both forms: byte i of the result is byte i + down_i of the input.
 module byte_shift_proof #(
     parameter int unsigned Bytes = 8,
     parameter bit Multipliers = 1'b1,
@@ -27,7 +27,7 @@ module byte_shift_proof #(
 
   `RESET_FIRST
 
-  // The loaded bytes, and the result, as an observer knows them.
+  // An observer's copy of the loaded bytes and of the result.
   logic loaded_q, moved_q;
   logic [Bytes+2:0][7:0] data_q;
   logic [1:0] down_q;
@@ -52,7 +52,7 @@ module byte_shift_proof #(
     `COVER(moved_by, moved_q && $past(move_i && loaded_q && down_q == 2'(i)) && data_o != '0)
   end
 
-  // For induction, which begins in any state that the assertions allow.
+  // For induction: these assertions exclude unreachable starting states.
   if (Multipliers) begin : gen_inside
     `ASSERT(times_right, !loaded_q || dut.gen_multipliers.times_q == 4'd8 >> down_q, "the factor is another")
     for (genvar bit_ = 0; bit_ < 8; bit_++) begin : gen_bit

@@ -2,10 +2,10 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Proof of cdc_bus, for any two clocks: beats come out in order, none twice, and none that was not sent. Without
-/// resets none is lost either.
-///
-/// The payload is the number of the beat, and so says which one came out.
+/// Proof of cdc_bus for any two clocks: beats come out in order, at most once, and only if they were sent. Without
+/// resets every beat arrives.
+/// The payload is the beat's number, so the proof can tell which beat came
+/// out.
 module cdc_bus_proof #(
     /// Resets of either side may come at any time.
     parameter bit Resets = 1'b0
@@ -21,8 +21,8 @@ module cdc_bus_proof #(
   localparam int unsigned Width = 4;
   logic s_ready, m_valid;
   logic [Width-1:0] m_payload;
-  logic [Width-1:0] sent_q = '0;  // beats; fewer than 2^Width in so short a time
-  logic [Width-1:0] next_q = '0;  // the lowest that may come out
+  logic [Width-1:0] sent_q = '0;  // beats sent; fewer than 2^Width in a trace this short
+  logic [Width-1:0] next_q = '0;  // the lowest number that may come out next
   cdc_bus #(
       .Width(Width)
   ) dut (

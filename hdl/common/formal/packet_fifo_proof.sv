@@ -2,10 +2,10 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Proof of packet_fifo with DropWhenFull: it takes a beat in every cycle. Outgoing frames are whole incoming frames,
-/// in order, each once. Every other frame was reported as dropped.
-///
-/// The proof follows one arbitrary beat; watch_i selects it. It must be where its place in the queue says.
+/// Proof of packet_fifo with DropWhenFull: it accepts a beat in every cycle. The outgoing frames are complete incoming
+/// frames, in order, each once. Every other frame is reported as dropped.
+/// The proof follows one arbitrary beat, which watch_i selects. The beat must be at its position in the
+/// queue.
 module packet_fifo_proof #(
     parameter int unsigned Width = 2,
     parameter int unsigned Depth = 4,
@@ -38,10 +38,10 @@ module packet_fifo_proof #(
   assign dropped = dropped_bad_o || dropped_full_o;
   assign ends    = s_valid && s_last;
 
-  // Beats of whole frames within, and of the frame that is coming in.
+  // Stored beats of complete frames, and of the incoming frame.
   logic [3:0] whole_q, coming_q, ahead_q, whole_next, coming_next;
-  logic watching_q, sure_q;  // sure: its frame is whole
-  logic middle_q, lost_beat_q;  // of what comes out; a beat of the frame that is coming in was not stored
+  logic watching_q, sure_q;  // sure: the frame of the watched beat is complete
+  logic middle_q, lost_beat_q;  // middle: within an outgoing frame; lost_beat: an incoming beat was not stored
   logic [Width:0] beat_q;
   assign coming_next = coming_q + 4'(stored);
   assign whole_next  = whole_q - 4'(take);

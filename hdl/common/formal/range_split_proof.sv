@@ -2,8 +2,8 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Proof of range_split: the pieces of a range follow one another without a gap from its address to its end, none
-/// crosses the limit, and none could be longer.
+/// Proof of range_split: the pieces of a range follow one another without a gap from its address to its end. No piece
+/// crosses the limit, and no piece could be longer.
 module range_split_proof #(
     parameter int unsigned AddressWidth = 6,
     parameter int unsigned LengthWidth = 5,
@@ -36,7 +36,7 @@ module range_split_proof #(
   `ASSUME(range_exists,
           s_length != '0 && 32'(s_limit) <= MaxLimit && 32'(s_address) + 32'(s_length) <= 2 ** AddressWidth)
 
-  // The range that is being cut, and the pieces so far, as an observer knows them.
+  // An observer's copy of the range that is being cut and of the pieces so far.
   logic busy_q, first_q, user_q, put, take;
   logic [AddressWidth:0] next_q, end_q, after, limit;
   logic [LimitWidth-1:0] limit_q;
@@ -74,7 +74,7 @@ module range_split_proof #(
   `COVER(three_pieces, take && m_last && $past(take && !m_last) && $past(take && m_first, 2))
   `COVER(streaming, put && take && !m_first)
 
-  // For induction, which begins in any state that the assertions allow.
+  // For induction: these assertions exclude unreachable starting states.
   `ASSERT(left_is_right, !busy_q || (AddressWidth + 1)'(dut.left_q) + 1'b1 == end_q - next_q,
           "what is left is not what a listener knows")
   `ASSERT(mask_is_right, !busy_q || (AddressWidth + 1)'(dut.mask_q) == limit - 1'b1, "the limit was changed")

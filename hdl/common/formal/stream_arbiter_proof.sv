@@ -2,15 +2,15 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Proof of stream_arbiter: the output is one input's beat, kept until taken, as long as the inputs keep theirs. With
-/// round robin no input waits for more than Inputs - 1 others. With Fixed the lowest wins. With Packets no other input
-/// interrupts.
+/// Proof of stream_arbiter: the output is the beat of one input, and it is kept until taken if the inputs keep their
+/// beats. With round robin an input waits for at most Inputs - 1 others. With Fixed the lowest input wins. With Packets
+/// another input cannot interrupt a packet.
 module stream_arbiter_proof #(
     parameter int unsigned Inputs = 3,
     parameter int unsigned Width = 4,
     parameter bit Fixed = 1'b0,
     parameter bit Packets = 1'b0,
-    // Proves that no input is passed over. This is not inductive, and so proved only for a number of cycles.
+    // Proves that no input starves. The property is not inductive, so it is proved only for a limited number of cycles.
     parameter bit Fair = 1'b0
 ) (
     input wire                         clk_i,
@@ -40,7 +40,7 @@ module stream_arbiter_proof #(
     `ASSUME_NEXT(kept, s_valid[i] && !s_ready[i], s_valid[i] && s_payload[i] == $past(s_payload[i]
                  ) && s_last[i] == $past(s_last[i]))
 
-    // Packets of others that were begun while input i had a beat waiting.
+    // Packets of other inputs that began while input i had a beat waiting.
     logic [3:0] passed_q;
     logic inside_q;  // a packet has begun and not ended
     logic begins;

@@ -2,10 +2,10 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Proof of stream_fifo_level: beats come out as they went in, each once and in order. It takes Depth beats, and never
-/// deadlocks.
-///
-/// The proof follows one arbitrary beat; watch_i selects it. It must be where its place in the queue says.
+/// Proof of stream_fifo_level: beats come out unchanged, each once and in order. The queue accepts Depth beats and
+/// never deadlocks.
+/// The proof follows one arbitrary beat, which watch_i selects. The beat must be at its position in the
+/// queue.
 module stream_fifo_level_proof #(
     parameter int unsigned Width = 4,
     parameter int unsigned Depth = 4,
@@ -32,7 +32,7 @@ module stream_fifo_level_proof #(
   );
 
   logic put, take, watching_q;
-  logic [CountWidth-1:0] count_q, ahead_q;  // beats within; before the watched one
+  logic [CountWidth-1:0] count_q, ahead_q;  // beats inside; beats before the watched one
   logic [Width-1:0] beat_q;
   assign put  = s_valid && s_ready;
   assign take = m_valid && m_ready;
@@ -61,13 +61,13 @@ module stream_fifo_level_proof #(
   `ASSERT(watched_within, !watching_q || ahead_q < count_q, "the watched beat came out too early or was lost")
   `ASSERT(watched_is_right, !(watching_q && ahead_q == 0 && m_valid) || m_payload == beat_q,
           "a beat was changed, or overtook another")
-  if (!Block || Depth > 2) begin : gen_streams  // two places do not hide a latency of two
+  if (!Block || Depth > 2) begin : gen_streams  // two places cannot hide a latency of two cycles
     `COVER(streaming, put && take && $past(put && take))
   end
   `COVER(filled, count_q == Depth)
   `COVER(watched_through_full, watching_q && take && ahead_q == 0 && count_q == Depth)
 
-  // The place of the watched beat: for induction, which begins in any state that the assertions allow.
+  // The place of the watched beat. For induction: the assertions below exclude unreachable starting states.
   localparam int unsigned AddressWidth = $clog2(Depth);
   logic [AddressWidth-1:0] place;
   assign place = AddressWidth'(dut.read_q + AddressWidth'(ahead_q) - AddressWidth'(dut.held));

@@ -2,8 +2,8 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Proof of stream_register: beats come out as they went in, each once and in order. It takes one or two, and never
-/// deadlocks.
+/// Proof of stream_register: beats come out unchanged, each once and in order. The register accepts one or two beats,
+/// and never deadlocks.
 module stream_register_proof #(
     parameter int unsigned Width = 8,
     parameter bit CutReady = 1'b0,
@@ -26,7 +26,7 @@ module stream_register_proof #(
       .*
   );
 
-  // The beats inside, as an observer at the input knows them. The first comes out next.
+  // An observer's copy of the beats inside. The first one comes out next.
   logic [1:0] count_q, left;
   logic [Width-1:0] first_q, second_q;
   logic put, take;

@@ -2,8 +2,8 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Proof of tag_table: a tag has at most one owner. It comes back with the payload and the result of its transaction,
-/// once, after its completion; with InOrder in the order of allocation. The table takes exactly Tags transactions.
+/// Proof of tag_table: a tag has at most one owner. It returns once, after its completion, with the payload and the
+/// result of its transaction; with InOrder in the order of allocation. The table accepts exactly Tags transactions.
 ///
 /// The proof follows one arbitrary transaction; watch_i selects it.
 module tag_table_proof #(
@@ -39,14 +39,14 @@ module tag_table_proof #(
       .*
   );
 
-  // The owner of each tag, by the count of an observer.
+  // The owners of the tags, as an observer counts them.
   logic [Tags-1:0] owned_q, ended_q;
   logic allocate, retire, complete;
   assign allocate = s_valid && s_ready;
   assign retire   = m_valid && m_ready;
   assign complete = complete_i && owned_q[complete_tag_i] && !ended_q[complete_tag_i];
 
-  // The watched transaction, and those that were allocated before it and not retired.
+  // The watched transaction, and the earlier transactions that have not retired.
   logic watching_q, over_q;
   logic [TagWidth-1:0] tag_q;
   logic [Width-1:0] payload_q;
@@ -109,7 +109,7 @@ module tag_table_proof #(
   `COVER(full_of_ended, !s_ready && m_valid && watching_q && over_q)
   `COVER(overtaken, watched_retires && $past(complete, 2) && $past(complete_tag_i, 2) != tag_q)
 
-  // For induction, which begins in any state that the assertions allow.
+  // For induction: these assertions exclude unreachable starting states.
   `ASSERT(payload_in_place, !watching_q || dut.i_payloads.memory[tag_q] == payload_q, "a payload was overwritten")
   `ASSERT(result_in_place, !(watching_q && over_q) || dut.i_results.memory[tag_q] == result_q,
           "a result was overwritten")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The assertions in the cells are alive in simulation: a broken requirement fails the test that broke it."""
+"""Violates a requirement of a cell in simulation and expects the cell's assertion to fail the test."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ PORTS = {"wide": (Axi("s_axi"), Axi("m_axi")), "narrow": (Axi("s_axi", 32, 32, 2
 
 
 def top() -> str:
-    """Both instances, with a monitor at each side."""
+    """Returns a top with both instances and a monitor at each side."""
     text = '`include "axi.svh"\n'
     clocks = "input wire s_clk_i, input wire s_rst_i, input wire m_clk_i, input wire m_rst_i"
     for name, sides in PORTS.items():
@@ -36,7 +36,7 @@ def top() -> str:
 
 
 class Lane:
-    """A manager on one side, a memory on the other."""
+    """A manager on one side and a memory on the other."""
 
     def __init__(self, crossing: Crossing, name: str) -> None:
         scope = getattr(crossing.s.dut, name)
@@ -44,7 +44,7 @@ class Lane:
         self.memory = Subordinate(crossing.m, scope, reorder=True, mix=True)
 
     def check(self) -> None:
-        """Beats come out as they went in."""
+        """Checks that every beat came out as it went in."""
         self.traffic.check(self.memory.initial)
         for asked, seen in (
             (self.traffic.writes, self.memory.written_bursts),
@@ -56,7 +56,7 @@ class Lane:
 
 
 async def all_pass(crossing: Crossing, lanes: list[Lane], count: int) -> None:
-    """Writes, then reads."""
+    """Sends writes, and then reads."""
     for lane in lanes:
         lane.traffic.write(count)
     await crossing.until(lambda: all(lane.traffic.written() for lane in lanes))
@@ -69,7 +69,7 @@ async def all_pass(crossing: Crossing, lanes: list[Lane], count: int) -> None:
 
 @cocotb.test()
 async def transactions_cross_unchanged_at_any_ratio(dut: Any) -> None:
-    """Every ratio and phase, and paces of both sides."""
+    """Covers every ratio and phase of the clocks, and several paces of both sides."""
     for i, clocks in enumerate(CLOCKS):
         crossing = Crossing(dut, clocks, seed=i, jitter=1 if i % 2 else 0)
         lanes = [Lane(crossing, name) for name in PORTS]
@@ -83,7 +83,7 @@ async def transactions_cross_unchanged_at_any_ratio(dut: Any) -> None:
 
 @cocotb.test()
 async def a_reset_of_both_sides_leaves_nothing(dut: Any) -> None:
-    """In mid-flight, at several moments."""
+    """Resets both sides at several moments while transactions are in flight."""
     crossing = Crossing(dut, (8, 9, 1), seed=5)
     lanes = [Lane(crossing, name) for name in PORTS]
     for busy in (5, 23, 60):

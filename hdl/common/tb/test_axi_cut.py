@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axi_cut and the bundles of axi.svh: with a memory that answers in any order, and with cocotbext-axi's manager and
-RAM."""
+"""Tests axi_cut and the bundles of axi.svh with a memory that answers in any order, and with cocotbext-axi's manager
+and RAM."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def reset_in_mid_flight_leaves_nothing(dut: Any) -> None:
 
 
 def channels_of(bench: Bench, name: str) -> dict[str, tuple[Source, Sink]]:
-    """A sender and a receiver for each channel, which know nothing of AXI."""
+    """Creates a sender and a receiver for each channel. They do not know AXI's rules."""
     found = {}
     for channel, signals in INSTANCES[name].bundles[0].channels.items():
         ends = []
@@ -113,7 +113,7 @@ def channels_of(bench: Bench, name: str) -> dict[str, tuple[Source, Sink]]:
 
 @cocotb.test()
 async def every_channel_passes_a_beat_a_cycle_after_one(dut: Any) -> None:
-    """For the Lite bus, because on AXI4 the monitors would object to channels that are independent of each other."""
+    """Uses the Lite bus, because on AXI4 the monitors object to channels that are independent of each other."""
     bench = Bench(dut)
     channels = channels_of(bench, "lite")
     await bench.reset()
@@ -137,7 +137,7 @@ async def every_channel_passes_a_beat_a_cycle_after_one(dut: Any) -> None:
 async def a_stock_manager_and_ram_agree(dut: Any) -> None:
     bench = Bench(dut)
     for name in FULL:
-        lane_of(bench, name)  # quiet
+        lane_of(bench, name)  # no traffic
     await bench.reset()
     await bench.cycle()
     Clock(dut.clk_i, 2, unit="ns").start()

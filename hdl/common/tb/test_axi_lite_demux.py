@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axi_lite_demux: reads and writes to three subordinates and to unmapped addresses, at every pace. Each is answered in
-order."""
+"""Tests axi_lite_demux: reads and writes at every pace to three subordinates and to unmapped addresses, with responses
+in order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench import Bench, Sink, Source
 from bundles import Axi, Wrapped, simulate_wrapped
 
 BASES = (0x0, 0x8000, 0xC000)
-SIZES = (0x4000, 0x4000, 0x1000)  # no subordinate is in 0x4000..0x7FFF, nor behind the last
+SIZES = (0x4000, 0x4000, 0x1000)  # unmapped: 0x4000..0x7FFF, and all above the last region
 DECERR = 3
 REGIONS = ", ".join(f"64'h{base:x}, 64'h{size:x}" for base, size in reversed(list(zip(BASES, SIZES, strict=True))))
 INSTANCES = {
@@ -24,13 +24,13 @@ INSTANCES = {
 
 
 def where(address: int) -> int:
-    """The output whose region holds it, or -1."""
+    """Returns the output whose region holds the address, or -1."""
     found = [i for i, (base, size) in enumerate(zip(BASES, SIZES, strict=True)) if base <= address < base + size]
     return found[0] if found else -1
 
 
 class Channels:
-    """The five of a port: of a manager at s_axil, of a subordinate at mI_axil."""
+    """The five channels of a port: of a manager at s_axil, or of a subordinate at mI_axil."""
 
     def __init__(self, bench: Bench, scope: Any, prefix: str) -> None:
         manager = prefix.startswith("s")
@@ -46,7 +46,7 @@ class Channels:
         self.r = channel("r", ("data", "resp"), ours=not manager)
 
     def pace(self, idle: float) -> None:
-        """Of all that it sends and takes."""
+        """Sets the pace of all five channels."""
         for channel in (self.aw, self.w, self.b, self.ar, self.r):
             if isinstance(channel, Source):
                 channel.idle = idle
@@ -64,10 +64,10 @@ class Subordinate(Channels):
         bench.agents.append(self)
 
     def drive(self) -> None:
-        """Nothing: its channels do that."""
+        """Does nothing, because the channels drive the signals."""
 
     def sample(self) -> None:
-        """What came."""
+        """Answers the received requests, and records the writes."""
         while self.aw.items and self.w.items:
             self.written.append((self.aw.items.pop(0), *self.w.items.pop(0)))
             self.b.items.append(self.number)
@@ -76,7 +76,7 @@ class Subordinate(Channels):
             self.r.items.append((address << 8 | self.number, self.number))
 
     def reset(self) -> None:
-        """Forgets."""
+        """Clears the recorded writes."""
         self.written.clear()
 
 

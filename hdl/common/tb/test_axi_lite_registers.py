@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axi_lite_registers: with our own channels at every pace, and with cocotbext-axi's manager."""
+"""Tests axi_lite_registers with the bench's own channels at every pace, and with cocotbext-axi's manager."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SLVERR = 2
 
 
 class Bus:
-    """The five channels, and 2^(address width - 1) bytes of registers behind; above them is nothing but errors."""
+    """The five channels, and a register file of 2^(address width - 1) bytes. Higher addresses return errors."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         scope = getattr(bench.dut, name)
@@ -45,11 +45,11 @@ class Bus:
         bench.agents.append(self)
 
     def drive(self) -> None:
-        # A user of the register bus may answer combinationally; this one knows the address from the cycle before.
+        # A user of the register bus may answer combinationally. This one uses the address of the cycle before.
         self.done.set(0)
 
     async def cycle(self) -> None:
-        """A cycle, with the register file's answer in it."""
+        """Runs one cycle, in which the register file may answer."""
         random = self.bench.random
         for agent in self.bench.agents:
             agent.drive()
@@ -94,7 +94,7 @@ async def writes_and_reads_at_every_pace(dut: Any) -> None:
         for idle_aw, idle_w, stall, slow in [(0, 0, 0, 0), (0.9, 0, 0, 0), (0, 0.9, 0, 0), (0.3, 0.3, 0.6, 0.6)]:
             bus.aw.idle, bus.w.idle, bus.ar.idle = idle_aw, idle_w, idle_aw
             bus.b.stall, bus.r.stall, bus.slow = stall, stall, slow
-            # Writes, then reads of the same places: reads and writes are ordered by their responses only.
+            # First writes, then reads of the same addresses, because only responses order reads and writes.
             bus.b.items.clear(), bus.r.items.clear()
             writes = []
             for _ in range(60):
@@ -165,7 +165,7 @@ async def reset_forgets_half_an_access(dut: Any) -> None:
     bench = Bench(dut)
     bus = Bus(bench, "wide")
     await bench.reset()
-    bus.aw.items.append(8)  # its data never comes
+    bus.aw.items.append(8)  # the data of this write never come
     for _ in range(5):
         await bus.cycle()
     await bench.reset()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axi_to_lite and axi_from_lite, between AXI4 managers and memories. One side speaks AXI4-Lite."""
+"""Tests axi_to_lite and axi_from_lite between AXI4 and AXI4-Lite managers and memories."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ DOWN, UP = ("to_512", "to_64"), ("from_512", "from_64")
 
 
 def initial(address: int) -> int:
-    """A byte that no write has changed."""
+    """Returns the byte at an address that was never written."""
     return (address * 37 >> 3) & 0xFF
 
 
 class Words:
-    """Registers at an AXI4-Lite port: one access of each kind at a time, answered after some cycles."""
+    """Registers at an AXI4-Lite port. They handle one access of each kind at a time, and answer after some cycles."""
 
     def __init__(self, bench: Bench, scope: Any, prefix: str = "m_axil") -> None:
         def pins(*names: str) -> list[Any]:
@@ -45,7 +45,7 @@ class Words:
         bench.agents.append(self)
 
     def pace(self, idle: float, stall: float) -> None:
-        """For both its output and its input."""
+        """Sets the pace of the outputs and of the inputs."""
         self.b.idle = self.r.idle = idle
         self.aw.stall = self.w.stall = self.ar.stall = stall
 
@@ -56,10 +56,10 @@ class Words:
         self.read: list[int] = []
 
     def drive(self) -> None:
-        """Nothing: the channels do that."""
+        """Does nothing, because the channels drive the signals."""
 
     def sample(self) -> None:
-        """Answers."""
+        """Answers the received requests."""
         while self.aw.items and self.w.items:
             address, (data, strobes) = self.aw.items.pop(0), self.w.items.pop(0)  # type: ignore[misc]
             assert address % 4 == 0  # type: ignore[operator]
@@ -78,7 +78,7 @@ class Words:
 
 
 def lane_of(bench: Bench, name: str) -> tuple[Traffic, Words]:
-    """An AXI4 manager, and registers of 64 KiB."""
+    """Creates an AXI4 manager, and registers of 64 KiB."""
     scope = getattr(bench.dut, name)
     traffic = Traffic(bench, Manager(bench, scope), slots=16)
     traffic.slot, traffic.long = 1024, 6
@@ -87,7 +87,8 @@ def lane_of(bench: Bench, name: str) -> tuple[Traffic, Words]:
 
 @cocotb.test()
 async def bursts_become_words_and_words_become_beats_again(dut: Any) -> None:
-    """Every size and alignment, at any pace. Each word is requested once, and only if it has a strobe."""
+    """Covers every size and alignment, at any pace. Each word is requested once, and a write only if it has a
+    strobe."""
     bench = Bench(dut)
     lanes = [lane_of(bench, name) for name in DOWN]
     await bench.reset()
@@ -119,7 +120,7 @@ async def bursts_become_words_and_words_become_beats_again(dut: Any) -> None:
 
 @cocotb.test()
 async def errors_come_back_with_their_burst_or_beat(dut: Any) -> None:
-    """The worst of a write's words; of a read beat by beat."""
+    """A write returns the worst response of its words. A read returns one for each beat."""
     bench = Bench(dut)
     lanes = [lane_of(bench, name) for name in DOWN]
     for traffic, words in lanes:
@@ -154,7 +155,7 @@ async def errors_come_back_with_their_burst_or_beat(dut: Any) -> None:
 
 @cocotb.test()
 async def reads_and_writes_take_turns_and_a_reset_forgets_them(dut: Any) -> None:
-    """Neither starves though both wait all the time."""
+    """Neither direction starves if both always have requests waiting."""
     bench = Bench(dut)
     lanes = [lane_of(bench, name) for name in DOWN]
     traffic, words = lanes[0]
@@ -191,7 +192,7 @@ class Writer:
         self.words: deque[tuple[int, int, int]] = deque()
 
     def write(self, address: int, data: int, strobes: int = 15) -> None:
-        """A word."""
+        """Queues a word."""
         self.aw.items.append(address)
         self.w.items.append((data, strobes))
         self.words.append((address, data, strobes))
@@ -199,8 +200,8 @@ class Writer:
 
 @cocotb.test()
 async def words_become_writes_of_one_beat(dut: Any) -> None:
-    """Of the whole width, in order, with the address unchanged. Data are only in the word's own lane, and responses
-    come back."""
+    """Each write has one beat of the whole width. Order and address are unchanged, only the word's own lane has data,
+    and responses come back."""
     bench = Bench(dut)
     lanes = []
     for name in UP:
@@ -231,7 +232,7 @@ async def words_become_writes_of_one_beat(dut: Any) -> None:
 
 @cocotb.test()
 async def a_bus_that_takes_nothing_is_waited_for(dut: Any) -> None:
-    """With one word in hand; a reset forgets it."""
+    """The cell holds one word meanwhile, and a reset discards it."""
     bench = Bench(dut)
     lanes = [(Writer(bench, getattr(dut, name)), Subordinate(bench, getattr(dut, name))) for name in UP]
     writer, memory = lanes[0]

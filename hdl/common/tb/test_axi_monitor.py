@@ -33,8 +33,8 @@ module arithmetic import axi_pkg::*; (
 endmodule
 """
 
-# The message that a broken rule must cause, and the values that are driven at the port, cycle after cycle. It begins
-# with all zeros, and a value stays until the next.
+# Each entry has the message that a broken rule must cause, and the values to drive at the port, one per cycle. All
+# signals start at 0, and keep their value until the next one.
 WRITE = {"awvalid": 1, "awlen": 0, "awsize": 2, "awburst": INCR}
 DATA = {"wvalid": 1, "wlast": 1}
 READ = {"arvalid": 1, "arlen": 1, "arsize": 2, "arburst": INCR}
@@ -109,7 +109,7 @@ async def arithmetic_of_bursts_is_that_of_the_specification(dut: Any) -> None:
 
 
 def top() -> str:
-    """A monitor whose every signal is the bench's to drive; and the functions."""
+    """Returns a top with a monitor whose signals the bench drives, and with the functions of axi_pkg."""
     port = Axi("axi", 16, 32, 2)
     signals, lines = [], []
     for channel, fields in port.channels.items():

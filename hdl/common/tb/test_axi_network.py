@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axi_mux, axi_demux, and a crossbar made of both: several managers and memories at every pace."""
+"""Tests axi_mux, axi_demux, and a crossbar made of both, with several managers and memories at every pace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def mux(inputs: int, data: int, id_: int, outstanding: int) -> Wrapped:
 
 
 def demux(outputs: int, data: int, id_: int, exclusive: int, outstanding: int = 32) -> Wrapped:
-    """The last region is at 0, the others are at 1, 2, ... windows, and there are none beyond."""
+    """Places the last region at 0 and the others at 1, 2, ... windows. Higher addresses are unmapped."""
     bases = [WINDOW * ((i + 1) % outputs) for i in range(outputs)]
     regions = ", ".join(f"64'h{base:x}, 64'h{WINDOW:x}" for base in reversed(bases))
     ports = [Axi("s_axi", 32, data, id_, outstanding=128), Axi("m_axi", 32, data, id_, count=outputs, outstanding=128)]
@@ -45,7 +45,7 @@ INSTANCES = {
 MUXES = [name for name in INSTANCES if name.startswith("mux")]
 DEMUXES = [name for name in INSTANCES if name.startswith("demux")]
 
-# Two managers and two memories, each pair with a cut on its way.
+# Two managers and two memories, each connected through an axi_cut.
 CROSSBAR = """
 module crossbar_flat (input wire clk_i, input wire rst_i, PORTS);
 BODY
@@ -79,7 +79,7 @@ endmodule
 
 
 def top() -> str:
-    """The instances, and the crossbar."""
+    """Returns a top with the instances and the crossbar."""
     ports = [Axi("s_axi", 32, 64, 2, count=2), Axi("m_axi", 32, 64, 3, count=2, outstanding=128)]
     declared = ",\n".join(f"  {line}" for port in ports for line in port.ports())
     body = "\n".join(line for port in ports for line in port.body())
@@ -89,7 +89,7 @@ def top() -> str:
 
 
 class Net:
-    """Managers with memories behind; each manager has its own slots in every memory."""
+    """Managers and the memories that they reach. Each manager has its own slots in every memory."""
 
     def __init__(self, bench: Bench, name: str, managers: int, memories: int, **options: Any) -> None:
         self.bench, self.name = bench, name
@@ -101,7 +101,8 @@ class Net:
 
         self.memories = [Subordinate(bench, scope, prefix("m", i, memories), **options) for i in range(memories)]
         self.managers = [Manager(bench, scope, prefix("s", i, managers)) for i in range(managers)]
-        # With one manager: one traffic over all regions and beyond. With several: a part of the slots for each.
+        # With one manager, one traffic covers all regions and beyond. With several, each manager has a part of the
+        # slots.
         self.traffic = []
         for i, manager in enumerate(self.managers):
             slots = 64 * memories if managers == 1 else 64
@@ -136,7 +137,7 @@ class Net:
             memory.written_bursts.clear(), memory.read_bursts.clear()
 
     def forget(self) -> None:
-        """After a reset the contents of the interrupted memory are unknown."""
+        """Forgets the expected contents, because an interrupted memory has unknown contents after a reset."""
         for traffic in self.traffic:
             traffic.forget()
             traffic.memory.clear()
@@ -145,7 +146,7 @@ class Net:
 
 
 def nets_of(bench: Bench) -> list[Net]:
-    """All instances; memories behind a mux answer in any order."""
+    """Creates the nets of all instances. Memories behind a mux answer in any order."""
     nets = [Net(bench, name, INSTANCES[name].bundles[0].count, 1, reorder=True, mix=True) for name in MUXES]
     nets += [Net(bench, name, 1, INSTANCES[name].bundles[1].count) for name in DEMUXES]
     return [*nets, Net(bench, "crossbar", 2, 2, reorder=True, mix=True)]
@@ -170,7 +171,7 @@ async def every_transaction_finds_its_way_and_its_way_back(dut: Any) -> None:
 
 @cocotb.test()
 async def reads_and_writes_together(dut: Any) -> None:
-    """Reads from places without writes, while others are written."""
+    """Reads some slots while it writes others."""
     bench = Bench(dut)
     nets = nets_of(bench)
     await bench.reset()
@@ -235,7 +236,7 @@ async def what_is_nowhere_is_answered_with_an_error(dut: Any) -> None:
     for idle, stall in PACES[:4]:
         for net in nets:
             net.pace(idle, stall)
-            net.traffic[0].slots = 64 * (len(net.memories) + 2)  # two windows beyond
+            net.traffic[0].slots = 64 * (len(net.memories) + 2)  # two windows beyond the last region
             net.write(30), net.read(0)
         await bench.until(lambda: all(net.written() for net in nets))
         for net in nets:
@@ -277,8 +278,8 @@ async def errors_of_subordinates_come_through(dut: Any) -> None:
 
 @cocotb.test()
 async def a_demux_goes_on_while_outputs_alternate(dut: Any) -> None:
-    """Single beats to each output in turn: a transaction a cycle; with Exclusive each waits for the answer before
-    it."""
+    """Sends single beats to each output in turn and expects one transaction per cycle. With Exclusive, each waits for
+    the previous answer."""
     bench = Bench(dut)
     nets = [net for net in nets_of(bench) if net.name in DEMUXES]
     await bench.reset()
@@ -344,7 +345,7 @@ async def reset_in_mid_flight_leaves_nothing(dut: Any) -> None:
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def stock_managers_and_rams_agree(dut: Any) -> None:
     bench = Bench(dut)
-    nets_of(bench)  # quiet
+    nets_of(bench)  # no traffic
     await bench.reset()
     await bench.cycle()
     Clock(dut.clk_i, 2, unit="ns").start()

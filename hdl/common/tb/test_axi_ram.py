@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axi_ram and the axi_port in it: bursts of every kind, errors, and a slow user."""
+"""Tests axi_ram and the axi_port in it with bursts of every kind, errors, and a slow user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cocotbext.axi import AxiBus, AxiMaster
 
 
 def ram(data: int, id_: int, slots: int, **parameters: int) -> Wrapped:
-    """Of so many times 4 KiB."""
+    """Returns a RAM of `slots` times 4 KiB."""
     depth = 4096 * slots * 8 // data
     return Wrapped("axi_ram", [Axi("s_axi", 20, data, id_, outstanding=128)], {"Depth": depth, **parameters})
 
@@ -39,7 +39,7 @@ RAMS = [name for name in INSTANCES if name.startswith("ram")]
 PORTS = [name for name in INSTANCES if name.startswith("port")]
 
 
-# The content of each memory. It survives a test, as it survives a reset.
+# Contents of each memory. They survive a test, just as they survive a reset.
 HELD: dict[str, dict[int, int]] = {name: {} for name in RAMS}
 
 
@@ -73,7 +73,7 @@ async def holds_what_was_written(dut: Any) -> None:
             traffic.read(20)
         await bench.until(lambda: all(traffic.done() for traffic in rams))
         for traffic in rams:
-            # A FIXED burst that is written beat over beat holds the last of each lane.
+            # A FIXED burst writes all beats to one address, so each lane holds its last value.
             traffic.check(lambda address: 0)
             traffic.forget()
 
@@ -171,8 +171,8 @@ async def reset_in_mid_flight_leaves_the_contents_alone(dut: Any) -> None:
 
 
 class User:
-    """A user behind an axi_port: a byte's value comes from its address, every other 4 KiB cannot be read, and writes
-    fail at random."""
+    """A user behind an axi_port. The value of a byte follows from its address. Every other 4 KiB cannot be read, and
+    writes fail at random."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         scope = getattr(bench.dut, name)
@@ -227,7 +227,7 @@ class User:
 @cocotb.test()
 async def a_port_shows_beats_and_takes_errors(dut: Any) -> None:
     bench = Bench(dut)
-    rams_of(bench)  # quiet
+    rams_of(bench)  # no traffic
     users = [User(bench, name) for name in PORTS]
     for user in users:
         user.errors = []
@@ -239,7 +239,7 @@ async def a_port_shows_beats_and_takes_errors(dut: Any) -> None:
         await bench.until(lambda: all(user.traffic.written() for user in users))
         for user in users:
             traffic = user.traffic
-            # Beats came with their addresses in order, and a burst failed if one of them did.
+            # The beats came in the order of their addresses. A burst failed if one of its beats did.
             assert [a for a, _ in user.errors] == [a for burst in traffic.writes for a in burst.addresses()], user.name
             shown = iter(user.errors)
             for burst, (id_, response) in zip(traffic.writes, traffic.manager.responses, strict=True):
@@ -257,7 +257,7 @@ async def a_port_shows_beats_and_takes_errors(dut: Any) -> None:
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def a_stock_manager_agrees(dut: Any) -> None:
     bench = Bench(dut)
-    rams_of(bench)  # quiet
+    rams_of(bench)  # no traffic
     await bench.reset()
     await bench.cycle()
     Clock(dut.clk_i, 2, unit="ns").start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sync, reset_sync, cdc_bus, cdc_fifo, and cdc_reset in them: ratios and phases of clocks, pauses, resets."""
+"""Tests sync, reset_sync, cdc_bus, cdc_fifo and cdc_reset with several clock ratios and phases, pauses and resets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PACES = [(0.0, 0.0), (0.6, 0.0), (0.0, 0.6), (0.3, 0.3), (0.9, 0.1), (0.1, 0.9)]
 
 
 def top() -> str:
-    """All instances between two clocks."""
+    """Returns a top with all instances between two clocks."""
     lines = ["module top (input wire s_clk_i, input wire s_rst_i, input wire m_clk_i, input wire m_rst_i);"]
     for name, (cell, parameters) in (STREAMS | SYNCS | RESETS).items():
         assigned = ", ".join(f".{key}({value})" for key, value in parameters.items())
@@ -39,20 +39,20 @@ def top() -> str:
 
 
 class Lane:
-    """One stream: its beats are counted, so the test sees that each is the next one."""
+    """A stream whose beats are numbered, so the test sees if one is missing or repeated."""
 
     def __init__(self, crossing: Crossing, dut: Any, name: str) -> None:
         scope = getattr(dut, name)
         self.name = name
         self.parameters = STREAMS[name][1]
-        self.held = self.parameters.get("Depth", 0) + 1  # so many beats
+        self.held = self.parameters.get("Depth", 0) + 1  # beats that the cell can hold
         self.source: Source = crossing.s.source(scope)
         self.sink: Sink = crossing.m.sink(scope)
         self.count = 0
-        self.before: list[int] = []  # beats that came before a reset
+        self.before: list[int] = []  # beats that arrived before a reset
 
     def send(self, count: int) -> None:
-        """Queues so many beats."""
+        """Queues `count` beats."""
         self.source.items.extend(range(self.count, self.count + count))
         self.count += count
 
@@ -60,12 +60,12 @@ class Lane:
         self.source.idle, self.sink.stall = idle, stall
 
     def through(self) -> bool:
-        """The last beat has arrived."""
+        """Returns true if the last beat has arrived."""
         return not self.source.items and bool(self.sink.items) and self.sink.items[-1] == self.count - 1
 
 
 async def begin(dut: Any, clocks: tuple[int, int, int], **options: int) -> tuple[Crossing, list[Lane]]:
-    """Both sides reset, and the reset over."""
+    """Resets both sides and returns when the reset is over."""
     crossing = Crossing(dut, clocks, **options)
     lanes = [Lane(crossing, dut, name) for name in STREAMS]
     await crossing.reset(*crossing.sides)
@@ -74,7 +74,7 @@ async def begin(dut: Any, clocks: tuple[int, int, int], **options: int) -> tuple
 
 
 async def settled(crossing: Crossing) -> None:
-    """No reset is in progress, because the handshake takes four crossings."""
+    """Waits until no reset is in progress. The handshake takes four crossings."""
     for _ in range(6):
         for side in crossing.sides:
             await crossing.cycle(side, 5)
@@ -82,7 +82,7 @@ async def settled(crossing: Crossing) -> None:
 
 @cocotb.test()
 async def all_begin_as_configured(dut: Any) -> None:
-    """The first test: no clock has had an edge."""
+    """Runs as the first test, before any clock edge."""
     await Timer(1, "ns")
     for name, (_, parameters) in SYNCS.items():
         scope = getattr(dut, name)
@@ -132,7 +132,7 @@ async def a_sink_that_takes_nothing_fills_it_and_loses_nothing(dut: Any) -> None
         for side in crossing.sides:
             await crossing.cycle(side, 200)
         for lane in lanes:
-            # The register at a fifo's output holds one beat, a bus's register the only one.
+            # A FIFO holds one more beat in its output register. A bus holds only the beat in its register.
             assert len(lane.source.sent) == lane.held, lane.name
             assert not lane.sink.items
             lane.pace(0.0, 0.0)
@@ -162,19 +162,20 @@ async def a_reset_of_either_side_empties_both(dut: Any) -> None:
                 lane.before = list(lane.sink.items)
                 lane.sink.items.clear()
             await crossing.reset(*sides, cycles=cycles)
-            if crossing.random.random() < 0.5:  # once more, in the middle of the handshake
+            if crossing.random.random() < 0.5:  # a second reset, during the handshake
                 await crossing.cycle(sides[0], crossing.random.randrange(1, 9))
                 await crossing.reset(sides[-1], cycles=cycles)
             await settled(crossing)
             for lane in lanes:
-                # With the sender's reset its queue was forgotten; a receiver's reset leaves it offering.
+                # A reset of the sender clears its queue. After a reset of the receiver the sender still has its beats.
                 lane.send(20)
             await crossing.until(lambda: all(lane.through() for lane in lanes))  # noqa: B023
             for lane in lanes:
                 what = (lane.name, clocks, names, cycles)
                 assert lane.before == list(range(first, first + len(lane.before))), what
                 after = lane.sink.items
-                # Beats that came before the receiver heard of the reset, a gap, and all that was taken after it.
+                # Beats that arrived before the receiver stopped, a gap for each reset, and all beats that were sent
+                # afterwards.
                 steps = [n for n in range(1, len(after)) if after[n] != after[n - 1] + 1]
                 assert len(steps) <= 3, what
                 assert after == sorted(set(after)), what
@@ -183,7 +184,7 @@ async def a_reset_of_either_side_empties_both(dut: Any) -> None:
 
 @cocotb.test()
 async def a_side_that_is_reset_makes_the_other_stop(dut: Any) -> None:
-    """While a reset lasts nothing is taken and nothing is shown."""
+    """During a reset, no beat is accepted and none is offered."""
     for clocks, side in product(CLOCKS, (0, 1)):
         crossing, lanes = await begin(dut, clocks)
         for lane in lanes:

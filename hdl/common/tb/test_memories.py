@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lutram, simple_dual_port_ram, shared_port_ram, counter_ram, credit_counter, byte_shift: against models in Python."""
+"""Tests lutram, simple_dual_port_ram, shared_port_ram, counter_ram, credit_counter and byte_shift against Python
+models."""
 
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ async def bytes_move_down_and_stay_until_they_may_move(dut: Any) -> None:
         scope, size = getattr(dut, name), INSTANCES[name][1]["Bytes"]
         load, move = bench.pin(scope, "load_i"), bench.pin(scope, "move_i")
         data, down, result = (bench.pin(scope, pin) for pin in ("data_i", "down_i", "data_o"))
-        loaded: bytes | None = None  # the data that the next move brings
+        loaded: bytes | None = None  # the data that the next move_i shifts
         shown: bytes | None = None
         for _ in range(400):
             came, lanes = draw.randbytes(size + 3), draw.randrange(4)
@@ -116,7 +117,7 @@ async def ram_reads_old_or_forwarded_data_and_holds_it(dut: Any) -> None:
         result = bench.pin(scope, "read_data_o")
         model = [0] * depth
         latency = 2 if parameters["OutputRegister"] else 1
-        # The output that many cycles from now. None: not known.
+        # The output in each of the next cycles. None: unknown.
         pipeline: list[int | None] = [None] * (latency + 1)
         for _ in range(600):
             w, a, d = draw.getrandbits(width // part), draw.randrange(depth), draw.getrandbits(width)
@@ -147,7 +148,7 @@ async def shared_ports_see_what_comes_before_them(dut: Any) -> None:
         model = [0] * depth
         latency = 2 if parameters["OutputRegister"] else 1
         pipeline: list[int | None] = [None] * (latency + 1)
-        met = [0, 0]  # reads, writes of the entry that the other port writes
+        met = [0, 0]  # counts of reads and writes of the entry that the other port writes
         for _ in range(800):
             w, a, d = draw.getrandbits(1), draw.randrange(depth), draw.getrandbits(width)
             does, pa, pd = draw.choice(["read", "read", "write", ""]), draw.randrange(depth), draw.getrandbits(width)
@@ -170,7 +171,7 @@ async def shared_ports_see_what_comes_before_them(dut: Any) -> None:
 
 
 class Counters:
-    """A counter_ram and its model: events show two cycles later."""
+    """A counter_ram and its model. Events are visible two cycles later."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         scope, parameters = getattr(bench.dut, name), INSTANCES[name][1]
@@ -210,7 +211,7 @@ async def counters_count_every_event(dut: Any) -> None:
         await bench.until(lambda c=counters: c.clearing.get() == 0)
         assert await counters.read_all() == counters.model, name
         draw, width = bench.random, counters.pins["amount_i"].width
-        for spread in (1, 2, 3, counters.count):  # the same counter again and again, and all of them
+        for spread in (1, 2, 3, counters.count):  # from one counter repeatedly to all counters
             for _ in range(300):
                 index = draw.randrange(min(spread, counters.count))
                 await counters.event(index, draw.getrandbits(width), add=draw.random() < 0.8)

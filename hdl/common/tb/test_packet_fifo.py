@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""packet_fifo: whole frames or nothing."""
+"""Tests that packet_fifo passes a frame completely or not at all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INSTANCES: Instances = {
 
 
 class Lane:
-    """An instance, and the knowledge of a perfect observer at its input."""
+    """An instance, and a model that observes its input."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         parameters = INSTANCES[name][1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cells with one stream in and one out, in order: stream_register, stream_fifo, stream_fifo_level."""
+"""Tests cells with one input and one output stream in order: stream_register, stream_fifo, stream_fifo_level."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from simulate import Instances, simulate
 
 @dataclass(frozen=True)
 class Cell:
-    """The promises of an instance."""
+    """The properties that an instance guarantees."""
 
     latency: int
     capacity: int
     cuts_ready: bool
-    pace: int = 1  # cycles of a beat
+    pace: int = 1  # cycles per beat
 
 
 INSTANCES: Instances = {
@@ -92,7 +92,7 @@ async def full_throughput_after_the_promised_latency(dut: Any) -> None:
     for lane in lanes:
         first = lane.source.cycles_of[0]
         if lane.promise.capacity < 2 * lane.promise.latency and lane.promise.latency > 1:
-            continue  # two places cannot hide a latency of two
+            continue  # two places cannot hide a latency of two cycles
         last = 100 * lane.promise.pace
         assert lane.source.cycles_of == list(range(first, first + last, lane.promise.pace)), lane.name
         first += lane.promise.latency
@@ -126,7 +126,7 @@ async def says_when_it_is_almost_full(dut: Any) -> None:
             if not lane.source.items:
                 lane.source.random_items(1)
         await bench.cycle()
-        # Outputs now show the state after the edge.
+        # The outputs now show the state after the clock edge.
         for lane in lanes:
             depth = INSTANCES[lane.name][1]["Depth"]
             within = len(lane.source.sent) - len(lane.sink.items)
@@ -168,7 +168,8 @@ async def cuts_the_paths_that_it_says(dut: Any) -> None:
             if len(lane.source.items) < 2:
                 lane.source.random_items(5)
         await bench.cycle()
-        # In mid-cycle, with the clock high: m_ready must not reach s_ready, nor s_valid and s_payload the output.
+        # Change the inputs while the clock is high. m_valid and m_payload must not follow, nor s_ready in cells that
+        # cut it.
         before = [(lane.source.ready.get(), lane.sink.valid.get(), lane.sink.fields[0].get()) for lane in lanes]
         for lane in lanes:
             lane.sink.ready.set(not lane.sink._ready)
@@ -178,7 +179,7 @@ async def cuts_the_paths_that_it_says(dut: Any) -> None:
         for lane, (ready, valid, payload) in zip(lanes, before, strict=True):
             assert (lane.sink.valid.get(), lane.sink.fields[0].get()) == (valid, payload), lane.name
             changed[lane.name] |= lane.source.ready.get() != ready
-        for lane in lanes:  # as it was
+        for lane in lanes:  # restore the old values
             lane.sink.ready.set(lane.sink._ready)
             lane.source.valid.set(lane.source._active)
             if lane.source._active:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hdl/tb/simulate.py compiles is compiled once for all checkouts of the project."""
+"""Tests that a model compiled by hdl/tb/simulate.py is shared by all checkouts of the project."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ if __name__ == "__main__":
 
 
 def test_a_second_checkout_takes_what_the_first_has_compiled(tmp_path: Path) -> None:
-    """Each has its own packages, as `make setup` leaves it. The module has assertions, which name its file."""
+    """Each checkout has its own packages, as after `make setup`. The module has assertions, which contain their file's
+    name."""
     for name in ("first", "second"):
         checkout, log = tmp_path / name, tmp_path / f"{name}.log"
         packages = checkout / ".venv" / "lib" / "python" / "site-packages"
@@ -45,5 +46,5 @@ def test_a_second_checkout_takes_what_the_first_has_compiled(tmp_path: Path) -> 
         environment["PYTHONPATH"] = os.pathsep.join(map(str, (packages, checkout / "hdl" / "tb", checkout / "tools")))
         subprocess.run([sys.executable, bench], cwd=tmp_path, env=environment, check=True)
     results = re.findall(r"Result: (\w+_cache_hit|cache_miss)$", log.read_text(), re.MULTILINE)
-    assert len(results) > 4  # the simulation, and the files that every simulation has
+    assert len(results) > 4  # the simulation, and the files common to all simulations
     assert "cache_miss" not in results

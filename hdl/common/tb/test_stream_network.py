@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cells with several streams at one side: stream_arbiter, stream_demux."""
+"""Tests cells with several streams at one side: stream_arbiter and stream_demux."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def names(cell: str) -> list[str]:
 
 
 def sources(bench: Bench, name: str, count: int, fields: dict[str, int]) -> list[Source]:
-    """One source for each input of an instance whose inputs are vectors."""
+    """Creates one source for each input of an instance whose inputs are vectors."""
     scope: Any = getattr(bench.dut, name)
     return [
         Source(
@@ -43,7 +43,7 @@ def sources(bench: Bench, name: str, count: int, fields: dict[str, int]) -> list
 
 
 def sinks(bench: Bench, name: str, count: int) -> list[Sink]:
-    """One sink for each output; they share the payload."""
+    """Creates one sink for each output. All sinks share the payload."""
     scope: Any = getattr(bench.dut, name)
     payload = bench.pin(scope, "m_payload")
     return [
@@ -80,7 +80,8 @@ async def demux_sends_each_beat_where_it_belongs(dut: Any) -> None:
 
 
 class Arbiter:
-    """An arbiter with packets of 1 to 4 beats at its inputs. The payload has the beat's input and number."""
+    """An arbiter with packets of 1 to 4 beats at its inputs. The payload consists of the input and the number of the
+    beat."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         self.name, self.parameters = name, INSTANCES[name][1]
@@ -103,7 +104,8 @@ class Arbiter:
         return all(not source.items for source in self.inputs)
 
     def check(self, queued: list[list[Item]]) -> None:
-        """Every input's beats came in order, marked with its index. Packets are whole where required."""
+        """Checks that the beats of each input came in order, with its index, and that packets are whole where
+        required."""
         got: list[list[Item]] = [[] for _ in self.inputs]
         holder: int | None = None
         for item in self.sink.items:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tag_table: against a model of its transactions, with unrequested completions."""
+"""Tests tag_table against a model of its transactions, including completions of tags that are not in flight."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INSTANCES: Instances = {
 
 
 class Lane:
-    """An instance and its content: allocations in order, and the outcome of each."""
+    """An instance and its model: the allocations in order, and the result of each."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         self.bench, self.name, self.parameters = bench, name, INSTANCES[name][1]
@@ -37,9 +37,9 @@ class Lane:
         bench.agents.append(self)
 
     def reset(self) -> None:
-        self.payload: dict[int, int] = {}  # of the tags in flight
+        self.payload: dict[int, int] = {}  # payloads of the tags in flight
         self.order: list[int] = []  # tags that are not retired, in the expected order
-        self.ended: dict[int, int] = {}  # results
+        self.ended: dict[int, int] = {}  # result of each completed tag
         self.queue: deque[int] = deque()  # tags in the order of their completions
         self.taken, self.told, self.peak = 0, 0, 0
         self.ending: tuple[int, int] | None = None
@@ -67,7 +67,7 @@ class Lane:
         assert self.found.get() == (known in self.payload), self.name
         if self.parameters["Lookup"] and known in self.payload:
             assert self.looked.get() == self.payload[known], self.name
-        # The sink has taken its item of this cycle, if any, and the source has taken the sent one.
+        # The sink has already received this cycle's item, if any, and the source has noted the sent one.
         while len(self.sink.items) > self.taken:
             tag, payload, result = self.sink.items[self.taken]
             self.taken += 1

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The engine's first stage: the queue of requests, and the choice of the next one to enter.
+/// The engine's first stage. It holds the queue of requests and selects the next one to enter.
 ///
-/// Behaviour: at most one enters in a cycle (entered_o), while open_i: an operation of kv_recovery before a request.
-/// stop_i keeps requests out. While a line is wanted (want_i), only its requester enters (want_op_i: the operation).
-/// None enters in the two cycles after, in which the cache looks for lines by itself. Requests that change state are
-/// two cycles apart or more. An operation waits until no change of state has entered for five cycles (calm_o). An
-/// operation that changes state keeps all others out for as long. Requests that were taken from the queue and are not
-/// done (done_i) are offered again from the cycle after rewind_i. So is the operation. An entry in a cycle of rewind_i
-/// has no effect.
-/// Latency: request in to entered_o 1 cycle. delivery_o, the part of a request that is needed later, comes a cycle
-/// after.
+/// Behaviour: at most one request or operation enters per cycle (entered_o), while open_i is high. An operation of
+/// kv_recovery has priority. `stop_i` keeps requests out. While a line is missing (want_i), only its requester enters
+/// (want_op_i: the operation). Nothing enters in the next two cycles, in which the cache looks for lines by itself.
+/// Requests that change state are at least two cycles apart. An operation waits until no change of state has entered
+/// for five cycles (calm_o). An operation that changes state keeps all others out equally long. The queue offers
+/// requests that were taken but are not done (done_i) again from the cycle after rewind_i. The operation is also
+/// repeated. An entry in a cycle of rewind_i has no effect.
+/// Latency: 1 cycle from a request to entered_o. The part of the request that is needed later, delivery_o, follows one
+/// cycle after.
 /// Reset: empties the queue.
-/// Requirements: an entered request is done or starts over two cycles later. So after rewind_i no request is in
-/// progress whose changes could be missed. The youngest one's changes can be read from the next cycle on, except a
-/// line's, for which open_i is low then.
+/// Requirements: two cycles after its entry, a request is done or starts over. So after rewind_i no request in progress
+/// can have unseen changes. The changes of the youngest request can be read from the next cycle, except a line's, for
+/// which open_i is low in that cycle.
 module kv_e0_admit
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -73,9 +73,9 @@ module kv_e0_admit
   );
   assign head_o = head;
 
-  logic [5:1] changing_q;  // so many cycles ago something entered that changes state
-  logic changing_op_q;  // the last of that was an operation
-  logic [2:1] wanting_q;  // so many cycles ago somebody entered who wants a line
+  logic [5:1] changing_q;  // bit n: a request or operation that changes state entered n cycles ago
+  logic changing_op_q;  // the last such entry was an operation
+  logic [2:1] wanting_q;  // bit n: an entry n cycles ago waits for a line
   logic apart, op_waits, op_busy_q, op_enters;
   // verilator lint_off UNUSEDSIGNAL
   op_t asked;
@@ -89,7 +89,7 @@ module kv_e0_admit
   bucket_t fetched, named;
   assign fetched = bucket_t'(head.kv.key >> 2) & bucket_mask_i;
   assign named   = bucket_for(head.kv, head.hash, bucket_mask_i);
-  // The part of entered_o is computed separately, because Verilator takes a bundle that depends on itself for a loop.
+  // This part of entered_o is computed separately, because Verilator reports a loop if a struct depends on itself.
   logic enters, enters_changing, unnamed;
   assign from_queue = op_enters ? consumes(
       asked.op
@@ -102,18 +102,18 @@ module kv_e0_admit
           op: op_enters,
           from_queue: from_queue,
           changes: enters_changing,
-          // A request that needs no line must not take another request's place in the cache.
+          // Requests that need no line must not evict another request's line from the cache.
           reads_line:
           enters
           && (
           op_enters ? op_reads_line(asked.op, asked.flag, asked.kv.kind) : reads_line(head.kv.kind)
           ),
           kv: op_enters && !consumes(asked.op) ? asked.kv : head.kv,
-          bucket: unnamed ? (op_enters ? asked.bucket : fetched) : named  // the late one last
+          bucket: unnamed ? (op_enters ? asked.bucket : fetched) : named  // `named` arrives last
       };
 
-  // A location that is requested from its leader is written when the answer comes. Its line is fetched meanwhile, since
-  // a returning node gets a burst of such answers.
+  // OpSend of a `fetch` reads the line into the cache now, because the answer will write its location. A returning node
+  // gets many such answers in a burst.
   function automatic logic op_reads_line(op_e op, logic flag, logic [4:0] kind);
     case (op)
       OpLook: return flag;

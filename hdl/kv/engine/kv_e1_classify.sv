@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The engine's second stage: the kind of a request, its sender, and whether its form is right. Pure logic. Sections 3
-/// and 4 of docs/design/kv-protocol.md.
+/// The engine's second stage: determines the kind of a request and its sender, and checks its form. Combinational. See
+/// sections 3 and 4 of docs/design/kv-protocol.md.
 ///
-/// Behaviour: class_o: see class_t. judged_o.refusal: why a client's request is refused before the key is looked up;
-/// StatusOk: not yet. known: a frame between nodes is of this epoch, of a member, from the member's address, and about
-/// a slot that the right node leads.
+/// Behaviour: for class_o see class_t. `judged_o.refusal` is the reason to refuse a client's request before the look-up
+/// of its key, or StatusOk. known: a frame between nodes has this epoch, comes from a member and its address, and
+/// concerns a slot with the right leader.
 /// Latency: 0 cycles.
 /// Reset: none.
 /// Requirements: none.
@@ -20,7 +20,7 @@ module kv_e1_classify
     // verilator lint_off UNUSEDSIGNAL  // not all of each matters here
     input wire kv_settings_t settings_i,
     input wire standing_t standing_i,
-    input wire member_i,  // this node is one
+    input wire member_i,  // this node is a member
     input wire asked_t asked_i,
     input wire delivery_t delivery_i,
     // verilator lint_on UNUSEDSIGNAL

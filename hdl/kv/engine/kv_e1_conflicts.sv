@@ -3,19 +3,19 @@
 `include "assertions.svh"
 `include "attributes.svh"
 
-/// Whether a request has read too early, because an earlier request is about to change the data.
+/// Detects that a request has read data which an earlier request is about to change.
 ///
-/// Behaviour: a request in E1 is compared with those before it in E3 and in the two cycles after that:
-/// docs/design/kv-core.md has the table. Two conflict if both concern one lane's record, buckets of one cell of the
-/// filter (and so one line), or one note. Two kinds conflict with all others. A `replicate` that finds a note at its
-/// place changes the filter at a second cell and may settle another lane. A request that ends a leftover returns a
-/// place of the window that a client's value may be at. Only a write's own lane can change an entry of the window, so
-/// that needs no comparison. A leader with a full window reports that a place's write is committed, and reuses the
-/// place at once. The `replicate` is told that its note is settled (settled_o), and does not conflict for that reason.
+/// Behaviour: compares a request in E1 with earlier ones, from E3 to two cycles after it: table in
+/// docs/design/kv-core.md. Two requests conflict if they concern the same lane's record, the same cell of the filter
+/// (so also the same line), or the same note. Two kinds conflict with every request. One is a `replicate` that finds a
+/// note at its place: it also changes a second filter cell and may settle another lane. The other ends a leftover: it
+/// frees a window place that a client's value may be at. Window entries need no comparison, because only a write's own
+/// lane changes its entry. A leader with a full window sends the commit of a place and reuses the place at once. Its
+/// `replicate` learns from settled_o that the note is settled, and so does not conflict.
 /// Latency: 0 cycles.
-/// Reset: nothing is before the next request.
-/// Requirements: a request that changes state is in E3 at the earliest two cycles after another one. An operation of
-/// kv_recovery is not compared, since it runs alone.
+/// Reset: no earlier request is in progress.
+/// Requirements: a request that changes state reaches E3 at least two cycles after another one. An operation of
+/// kv_recovery is not compared, because it runs alone.
 module kv_e1_conflicts
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -30,8 +30,8 @@ module kv_e1_conflicts
     // verilator lint_off UNUSEDSIGNAL  // not all of a header matters here
     input wire kv_t kv_i,
     input wire filter_cell_t cell_i,
-    input wire noted_i,  // there is a note at its place
-    output logic settled_o,  // and one before it settles that
+    input wire noted_i,  // there is a note at the request's place
+    output logic settled_o,  // an earlier request settles that note
     output logic conflict_o,
 
     // In E3.
@@ -45,7 +45,7 @@ module kv_e1_conflicts
   typedef struct packed {
     logic all;
     logic settles;
-    logic note;  // one, of `place` of `node`
+    logic note;  // it concerns the note at `place` of `node`
     logic [2:0] node;
     place_t place;
     logic [LaneBits-1:0] lane;
@@ -67,10 +67,10 @@ module kv_e1_conflicts
   // verilator lint_off UNUSEDSIGNAL  // it settles nothing
   touched_t reads;
   // verilator lint_on UNUSEDSIGNAL
-  touched_t [1:0] ahead;  // in E3; and the one before, if it was there in the last two cycles
+  touched_t [1:0] ahead;  // 0: the request in E3; 1: the one before, if it was in E3 in the last two cycles
   touched_t left_q;
   logic [1:0] there;
-  logic left4_q, left5_q;  // it has left E3 one cycle ago, two
+  logic left4_q, left5_q;  // that request left E3 one cycle ago (left4), or two (left5)
   logic reads_lane;
   assign reads      = touched(kv_i, cell_i, noted_i && is_replicate(kv_i.kind), 1'b0);
   assign reads_lane = kv_i.kind != KindRead && kv_i.kind != KindFetch && kv_i.kind != KindPing;
@@ -87,7 +87,7 @@ module kv_e1_conflicts
     end
   end
 
-  // Compares threes of bits, so that Yosys does not build a carry chain.
+  // Compares groups of three bits, so that Yosys does not build a carry chain.
   `YOSYS_KEEP
   logic [1:0][3:0] lanes_differ, cells_differ;
   `YOSYS_KEEP

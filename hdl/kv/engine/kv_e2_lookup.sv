@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The engine's third stage, beside kv_e2_plan: it compares the line's four ways with the request, and picks the
-/// relevant one. Pure logic.
-///
-/// Behaviour: see ways_t. For a client's read or write this is the way with the key. Otherwise, for a write, it is the
-/// first choice of the key's hash if no key is there, else the lowest free one. There is an exception if versions lag
-/// (refresh_i) and the write is not refused for a missing key or a full bucket: then it is the lowest lagging way.
-/// Everything else names its way.
-/// Latency: 0 cycles; line_i is late.
+/// The engine's third stage, beside kv_e2_plan: compares the line's four ways with the request and selects one.
+/// Combinational.
+/// Behaviour: see ways_t. For a client's read or write the selected way is the one with the key.
+/// If a write finds no key, it is the way that the key's hash prefers, or if that is not free,
+/// the lowest free way. Exception: if versions lag (with refresh_i) and the write is not refused
+/// for a missing key or a full bucket, it is the lowest lagging way. All other requests name
+/// their way.
+/// Latency: 0 cycles. `line_i` arrives late.
 /// Reset: none.
 /// Requirements: none.
 module kv_e2_lookup
@@ -25,7 +25,7 @@ module kv_e2_lookup
     input wire [1:0] first_way_i,
     input wire refresh_i,
 
-    output logic  several_o,  // ways were written: the key may be elsewhere
+    output logic  several_o,  // two or more ways were written: the key may be in another bucket
     output ways_t ways_o
 );
 
@@ -33,7 +33,7 @@ module kv_e2_lookup
   kv_t kv;
   // verilator lint_on UNUSEDSIGNAL
   way_header_t [3:0] ways;
-  logic [3:0][21:0] same;  // keys, by threes of bits
+  logic [3:0][21:0] same;  // key comparison, in groups of three bits
   logic [3:0] match, free, equal;
   logic [1:0] found_way, new_way, named_way, detail_way;
   logic plain, found, searches, conditional, lags, adds, lagging, hit;
@@ -61,7 +61,7 @@ module kv_e2_lookup
     for (int j = 0; j < 4; j++)
     if (written[i] && written[j] && version_lags(ways[i].version[31:29], ways[j].version[31:29])) lag[i] = 1'b1;
     lags = lag != '0 && refresh_i && plain && is_write(kv.kind);
-    // A refusal of one that adds a key goes first.
+    // A write whose key is missing may be refused. The refusal has priority over a refresh.
     adds = !looked_i.removes && !(conditional && kv.version != '0) && free != '0;
     lag_way = {!lag[0] && !lag[1], !lag[0] && (lag[1] || !lag[2])};
     new_way = first_way_i;
@@ -75,7 +75,7 @@ module kv_e2_lookup
 
   always_comb begin
     several_o = (written[0] && written[1]) || (written[2] && written[3]) || (written[1:0] != '0 && written[3:2] != '0);
-    // The late ones last.
+    // The late signals come last in the logic.
     lagging = lags && (adds || found);
     hit = match != '0 && searches;
     other_way = searches ? new_way : named_way;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The engine's third stage: the action as far as it does not depend on the line, whether the line matters, and whether
-/// kv_recovery handles the request. Pure logic. Sections 3 to 6 of docs/design/kv-protocol.md.
-///
-/// Behaviour: see plan_t. slow_o: a request that kv_recovery handles, with no other action here.
+/// The engine's third stage: decides the action as far as it does not depend on the line, whether the line
+/// matters, and whether kv_recovery handles the request. Combinational. Sections 3 to 6 of
+/// docs/design/kv-protocol.md.
+/// Behaviour: see plan_t. `slow_o`: kv_recovery handles the request, and nothing else is done here.
 /// Latency: 0 cycles.
 /// Reset: none.
 /// Requirements: none.
@@ -16,14 +16,14 @@ module kv_e2_plan
     // verilator lint_off UNUSEDSIGNAL  // not all of each matters here
     input wire kv_settings_t settings_i,
     input wire standing_t standing_i,
-    input wire member_i,  // this node is one
-    input wire alone_i,  // the only one
+    input wire member_i,  // this node is a member
+    input wire alone_i,  // it is the only member
 
     input wire op_e op_i,
     input wire class_t class_i,
     input wire judged_t judged_i,
     input wire compared_t compared_i,
-    input wire looked_t looked_i,  // but for what the line says, and what comes late
+    input wire looked_t looked_i,  // without the line's results and late signals
     // verilator lint_on UNUSEDSIGNAL
     input wire same_lane_i,
     input wire waits_i,  // the bucket has notes
@@ -39,13 +39,13 @@ module kv_e2_plan
   logic   refused;
   assign c = class_i;
   assign refused = judged_i.refusal != StatusOk;
-  // For a replicate: is its location leftover?
+  // kv_recovery also handles a `replicate` whose location may be leftover.
   assign slow_o = judged_i.known
       && (c.theirs || (c.replicate && op_i == OpRequest && looked_i.has_place && standing_i.leftovers && waits_i));
 
-  // A client's repeated write gets its earlier outcome again, if that is known and final. An `ok` always has a version.
-  // Without one, it is only known that this request is over. With `store` it is not answered before memory has it,
-  // because the first answer is still coming.
+  // A client's repeated write gets its recorded outcome again, if that is known and final. An `ok` always has a
+  // version; without one, only the end of the request is known. With `store` there is no answer until memory has the
+  // value, because the first answer is still to come.
   logic heard, tells_again;
   assign heard = c.write && !refused && !looked_i.newer_lane;
   assign tells_again = same_lane_i && !looked_i.lane.in_flight && looked_i.lane.settled
@@ -89,7 +89,7 @@ module kv_e2_plan
     plan_o.leave = op_i == OpLeave;
     plan_o.ask = op_i == OpAsk && looked_i.note.valid;
     plan_o.take = op_i == OpTake && !alone_i && !compared_i.in_window;
-    // In a cluster of one, only the lease shows that this epoch is still the last.
+    // In a cluster of one node, only the lease shows that this epoch is still the latest.
     plan_o.alone = op_i == OpTake && alone_i && standing_i.serving;
     plan_o.resolve = op_i == OpResolve;
     plan_o.store = op_i == OpStore;
@@ -98,7 +98,7 @@ module kv_e2_plan
     plan_o.ends = op_i == OpRequest || consumes(op_i);
   end
 
-  // The same conditions as in the plan, from fewer and earlier signals.
+  // The same conditions as in the plan, computed from fewer and earlier signals.
   assign needs_line_o = (c.read && !refused && !waits_i) || (c.write && !refused && looked_i.newer_lane && !write_waits)
       || (c.replicate && judged_i.known && looked_i.has_place) || plan_o.commit
       || (c.fetch && judged_i.known && judged_i.leads) || judged_i.line;

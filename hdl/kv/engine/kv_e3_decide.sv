@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The engine's last stage: from a plan and the content of the line to actions. Logic alone; sections 4 to 6 of
+/// The engine's last stage: turns a plan and the line's content into actions. Combinational. See sections 4 to 6 of
 /// docs/design/kv-protocol.md.
-///
-/// Behaviour: while valid_i is low there is no action, except with second_i, one cycle after decision_o.second. That is
-/// the frame that tells the others of a commit, or tells a client to wait for a refresh. status goes with replied. Much
-/// is shared: a frame, a lane's record, the line and the window have the same version or key.
+/// Behaviour: no action while valid_i is low, except in a cycle of second_i, which follows decision_o.second.
+/// That cycle sends the `commit` to the other members, or tells a client to wait for a refresh. `status` is valid
+/// with `replied`. Outputs share fields: a frame, a lane's record, the line and the window use the same version
+/// or key.
 /// Latency: 0 cycles.
 /// Reset: none.
-/// Requirements: looked_i keeps still from valid_i to second_i.
+/// Requirements: looked_i is stable from valid_i to second_i.
 module kv_e3_decide
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -18,10 +18,10 @@ module kv_e3_decide
     // verilator lint_off UNUSEDSIGNAL
     input wire kv_settings_t settings_i,
     // verilator lint_on UNUSEDSIGNAL
-    input wire [7:0] others_i,  // members but for this node
-    input wire alone_i,  // there are none
+    input wire [7:0] others_i,  // all members except this node
+    input wire alone_i,  // there are no other members
     input wire [31:0] walked_version_i,
-    input wire refresh_i,  // there is none under way
+    input wire refresh_i,  // no refresh is in progress
 
     input wire valid_i,
     input wire second_i,
@@ -41,11 +41,11 @@ module kv_e3_decide
   assign way    = looked_i.ways.way;
   assign header = looked_i.ways.header;
 
-  // ---- what comes of it
+  // ---- derived conditions
 
   logic alone, refused, begins, commits, lands, stores, value_there, stale, remains, fewer, empties;
-  logic lags, refreshes, waits;  // a way's version; it is refreshed; and then the client is told to wait
-  logic tells, crosses;  // the client, of its write; a note makes way for one in another cell of the filter
+  logic lags, refreshes, waits;  // lags: a way's version; refreshes: renews it now; waits: then tells the client so
+  logic tells, crosses;  // tells: the client gets its answer; crosses: the replaced note is in another filter cell
   assign alone = alone_i;
   assign lags = p.write && looked_i.ways.lags;
   assign refreshes = lags && refresh_i && !second_i;
@@ -56,7 +56,7 @@ module kv_e3_decide
   assign lands = p.replicate && looked_i.ways.fresh;
   assign stores = lands || (p.store && looked_i.ways.fresh) || (begins && alone) || (p.commit && !looked_i.leftover);
   assign value_there = header.length != '0 && header.present;
-  // The note was of an older write, which was committed.
+  // A leftover has no client to answer. The note that `crosses` is about was of an older, committed write.
   assign tells = commits && !(p.commit && looked_i.leftover);
   assign crosses = looked_i.note.valid && filter_cell(looked_i.note.bucket) != filter_cell(looked_i.bucket);
   assign stale = p.leave && !looked_i.ways.equal;
@@ -67,7 +67,7 @@ module kv_e3_decide
 
   function automatic logic [31:0] following(logic [31:0] version);
     following    = version + 1'b1;
-    following[0] = following[0] || version == '1;  // 0 is skipped
+    following[0] = following[0] || version == '1;  // skips 0
   endfunction
   logic [31:0] next_version, version;
   assign next_version = not_older(
@@ -92,15 +92,15 @@ module kv_e3_decide
                  | ({32{version_lane}} & looked_i.lane.version) | ({32{version_request}} & kv.version);
 
   logic [63:0] key;
-  logic [31:0] lane_before;  // the request, or the one before it
+  logic [31:0] lane_before;  // the number of this request, or of the one before
   assign lane_before = kv.request - 32'(empties || refreshes);
   logic [31:0] lane_request;
-  // Of a write that may yet be taken back, the request before it.
+  // While a write may still be undone, report the request before it.
   assign lane_request = looked_i.lane.request - 32'(looked_i.lane.used && !looked_i.lane.settled);
   always_comb begin
     key = kv.key;
     if (p.fetch || p.ask || p.take || refreshes) key = header.key;
-    // A question of the node has no key, even if the frame has one.
+    // For a `ping` or `lane`, this field is not a key, even if the frame has one.
     if (p.question) key = {32'd0, p.tell_lane ? lane_request : 32'd0};
   end
 
@@ -113,7 +113,7 @@ module kv_e3_decide
   assign has_value = from_memory || from_pool;
   assign to_client = p.read || refused || p.tell || p.tell_lane || (commits && !second_i) || waits;
 
-  // The value of a frame, and the status of a write to the window about it.
+  // The value of a frame, and the status of a window write about it.
   logic header_value;
   logic [10:0] length;
   logic summed;
@@ -123,13 +123,13 @@ module kv_e3_decide
   assign summed       = header_value ? header.reserved[3] : looked_i.summed;
   assign sum          = header_value ? header.sum : looked_i.value_sum;
 
-  // The write's place in the window; of a new one, the place in which its value came. And where the value is that goes to memory
-  // or to followers.
+  // `place`: the write's place in the window. For a new write it is the place of its value. `value_place`: the place of
+  // the value for memory or for followers.
   place_t place, value_place;
   assign place = p.write ? looked_i.place : kv.detail[5:0];
   assign value_place = p.commit || p.retry ? kv.detail[5:0] : looked_i.place;
 
-  // Which of the key's candidates it is about. A way that was written has in memory in which group it is: that key's hash is not here.
+  // The frame names the key's candidate. A stored way records its group, because the key's hash is not known here.
   logic names, group;
   assign names = (begins && !alone) || p.retry || p.replay || p.fetch || p.ask;
   assign group = p.fetch || p.ask || p.take || lags ? header.reserved[1] : looked_i.group;
@@ -155,7 +155,7 @@ module kv_e3_decide
     decision_o.send.kv.epoch   = settings_i.staged.epoch[15:0];
     decision_o.send.kv.version = version;
     decision_o.send.kv.key     = key;
-    // Most are answers.
+    // Most frames are answers.
     decision_o.send.kv.kind    = kv.kind | 5'd16;
     if (p.commit) decision_o.send.kv.kind = looked_i.window_kind | 5'd16;
     if (p.send) decision_o.send.kv.kind = kv.kind;
@@ -164,8 +164,8 @@ module kv_e3_decide
       decision_o.send.kv.kind = looked_i.removes ? KindReplicateRemove : KindReplicate;
     if (p.ask) decision_o.send.kv.kind = header.present ? KindReplicated : KindReplicatedRemove;
 
-    // An answer has the candidate of its request, except a client's answer for a write. A message about a location has
-    // that location's.
+    // An answer repeats the candidate of its request, except a client's answer to a write. A message about a location
+    // has the candidate of the location.
     if (names) decision_o.send.kv.candidate = {group, looked_i.bucket[9:8]};
     if ((p.commit && !second_i) || (p.fetch && !header.reserved[0])) decision_o.send.kv.candidate = '0;
 
@@ -174,7 +174,7 @@ module kv_e3_decide
 
     if (to_client) decision_o.send.kv.detail = {3'b0, status};
     if (begins && !alone) decision_o.send.kv.detail = {way, place};
-    // What this node leads it has no notes of, but of former epochs.
+    // A leader's notes are leftovers, so a `fetch` of their cell gets `busy`.
     if (p.fetch)
       decision_o.send.kv.detail = looked_i.filter.notes != '0 ? {way, 1'b0, 5'(StatusBusy)}
                                            : {way, header.present, 5'(StatusOk)};
@@ -204,7 +204,7 @@ module kv_e3_decide
     decision_o.second = valid_i && ((p.commit && !alone) || lags);
     decision_o.replied = valid_i && (p.read || refused || p.tell || p.tell_lane || tells || lags);
     decision_o.status = status;
-    // It is here already. While memory is still at it, the first one's answer will come.
+    // The write is already stored. While memory is still writing it, the first frame's answer is to come.
     decision_o.dropped_duplicate = valid_i && (p.dropped_duplicate
         || (p.replicate && !looked_i.ways.fresh && !(settings_i.direct.accept || !looked_i.busy)));
 
@@ -240,16 +240,16 @@ module kv_e3_decide
         || ((commits || p.settle || p.drop || p.leave || p.alone || p.resolve) && looked_i.same_lane
             && !(p.drop && looked_i.leftover))
         || ((lands || p.learn) && looked_i.newer_lane)
-    // Written again in a new epoch: unsettled until this epoch's commit, even if the record says settled.
+    // A leftover written again in this epoch stays unsettled until its commit, even if the record says settled.
     || (lands && looked_i.same_lane));
-    // The answer about a record that is not settled. For a leftover it is empty, as the write may have been committed
-    // in an epoch of which the asking node was not a member.
+    // Status of an unsettled record. A leftover's status is busy, since it may have been committed in an epoch of which
+    // the asking node was not a member.
     lane_status = StatusOk;
     if (p.learn) lane_status = kv.key[4:0];
     if (refused) lane_status = status;
     if (remains) lane_status = StatusBusy;
     decision_o.lane = '{
-        // The request had no effect: the client's next try is new.
+        // The request had no effect, so the client's next try counts as new.
         request:
         lane_before,
         version: version,
@@ -261,8 +261,8 @@ module kv_e3_decide
 
     // ---- notes, and writes in progress in the bucket
 
-    // A refresh is noted as a write of the client's previous request. No client waits for it. A node has no other notes
-    // of its own. Alone, it is committed with that.
+    // A refresh is noted as a write of the client's previous request, for which no client waits. This node has no other
+    // notes of its own. If this node is alone, the refresh is committed at once.
     decision_o.note_put = valid_i && (lands || (refreshes && !alone) || p.settle || p.leave);
     decision_o.note_node = p.write ? settings_i.staged.node : kv.node;
     decision_o.note = '{
@@ -274,7 +274,7 @@ module kv_e3_decide
         request: lane_before
     };
     decision_o.refreshes = valid_i && refreshes && !alone;
-    // The leader uses a place again after a commit only. If the record becomes this frame's, it no longer speaks of the note's write.
+    // A place is reused only after a commit, so settle the old note's lane, unless this frame takes its record.
     decision_o.settle = valid_i && (lands && looked_i.note.valid
         && !(looked_i.note.lane == kv.client && (looked_i.newer_lane || looked_i.same_lane)));
 

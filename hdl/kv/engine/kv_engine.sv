@@ -3,23 +3,23 @@
 `include "assertions.svh"
 `include "attributes.svh"
 
-/// A node's handling of a request: docs/design/kv-protocol.md, sections 4 to 6; docs/design/kv-core.md has the cycles.
+/// Handles a node's requests: docs/design/kv-protocol.md, sections 4 to 6. docs/design/kv-core.md has the cycles.
 ///
-/// Behaviour: requests enter in order and take four stages. E0 reads all memories, E1 and E2 get the results, E3
-/// decides (kv_e3_decide). Its decisions are registered and take effect in the cycle after, the line two cycles after.
-/// A request whose line is not in the cache starts over until it is, with those behind it. So does a request that
-/// conflicts with one before it (kv_e1_conflicts). A request that changes state keeps the next one out for a cycle, and
-/// for the cycle in which its line is written. Others follow each other in every cycle. Requests that need more
-/// (epochs, leftovers, a node's return, a key that is not in its first bucket) stay at the head of the queue
-/// (recovery_o.head), and kv_recovery is told (handed_on). It issues its own operations here, which take the same path
-/// with priority over requests, and ends the request with an operation that consumes it. An operation that changes
-/// state is alone in the stages. stop_i keeps requests out, and must answer handed_on in the same cycle. An operation
-/// that waits for its line still enters. In a dead node requests have no effect.
-/// Latency: request in to decision at the outputs 6 cycles; operation in to op_done 3, if its line is in the cache.
-/// Reset: forgets all requests and all writes in flight. kv_recovery must clear the memories of lanes, notes and
-/// filters.
-/// Requirements: the settings change, and memories are cleared, only while quiet and stop_i, with no operation. Outputs
-/// are taken at once: almost_full_i and job_room_i reserve room for entries in flight.
+/// Behaviour: requests enter in order and pass four stages. E0 reads all memories, E1 and E2 get the results, and E3
+/// decides (kv_e3_decide). Decisions are registered and take effect one cycle later; a line changes two cycles later. A
+/// request whose line is not in the cache starts over, with all requests behind it, until the line is there. So does a
+/// request that conflicts with an earlier one (kv_e1_conflicts). After a request that changes state, one cycle stays
+/// free, and so does the cycle in which its line is written. Otherwise a request enters in every cycle.
+/// Some requests need more: epochs, leftovers, a node's return, a key that is not in its first bucket. Such a request
+/// stays at the head of the queue (recovery_o.head), and handed_on signals it to kv_recovery. `kv_recovery` issues
+/// operations, which pass the same stages with priority over requests. Its last operation consumes the request. An
+/// operation that changes state is alone in the stages. `stop_i` keeps requests out, and must answer handed_on in the
+/// same cycle. With stop_i, an operation that waits for its line still enters. In a dead node requests have no effect.
+/// Latency: 6 cycles from a request to the decision at the outputs; 3 from an operation to op_done, if its line is
+/// cached.
+/// Reset: forgets all requests and writes in flight. `kv_recovery` must clear the memories of lanes, notes and filters.
+/// Requirements: the settings change, and memories are cleared, only while quiet and stop_i are high and no operation
+/// runs. Receivers take outputs at once: almost_full_i and job_room_i reserve room for entries in flight.
 module kv_engine
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -35,7 +35,7 @@ module kv_engine
     input wire kv_settings_t settings_i,
     input wire standing_t standing_i,
 
-    /// The leader of a slot, and a node's addresses: in the same cycle.
+    /// The leader of a slot and the addresses of a node are looked up in the same cycle.
     output who_ask_t  ask_o,
     input  wire who_t who_i,
     // verilator lint_on UNUSEDSIGNAL
@@ -54,7 +54,7 @@ module kv_engine
     input wire found_t found_i,  // two cycles later
     output want_t want_o,
     output line_write_t line_write_o,
-    /// A write is in progress to the group of the bucket that was looked up two cycles ago.
+    /// Memory is being written in the group of the bucket that was looked up two cycles ago.
     input wire group_busy_i,
 
     // ---- memory
@@ -62,10 +62,10 @@ module kv_engine
     output logic        job_valid_o,
     output memory_job_t job_o,
 
-    // ---- places of the pool: the place of a request without effect
+    // ---- places of the pool: frees the place of a request without effect
     output free_place_t free_o,
 
-    // ---- what is sent
+    // ---- frames to send
     input wire almost_full_t almost_full_i,
     output sending_t sending_o,
 
@@ -77,7 +77,7 @@ module kv_engine
   // verilator lint_on UNUSEDSIGNAL
   assign staged = settings_i.staged;
 
-  // ---- E0: what enters
+  // ---- E0: the request that enters
 
   entered_t entered;
   logic calm, done2, rewind, want_op_q, op_done;
@@ -105,7 +105,7 @@ module kv_engine
   assign ask_o = '{slot: entered.bucket[7:0], node: entered.kv.node};
   assign lookup_o = '{read: entered.reads_line, changes: entered.changes, bucket: entered.bucket};
 
-  // ---- the memories: read in E0, written one cycle after E3, so that they can be read again five cycles after E0
+  // ---- the memories: read in E0, written one cycle after E3. So new data can be read five cycles after E0
 
   records_t records1;
   logic [Places-1:0] in_use;
@@ -129,7 +129,7 @@ module kv_engine
       .used_o(used)
   );
 
-  // ---- E1: the sender, and whether the form is right
+  // ---- E1: the sender, and the check of the form
 
   logic   valid1_q;
   asked_t asked1_q;
@@ -153,7 +153,7 @@ module kv_engine
     if (rst_i) valid1_q <= 1'b0;
   end
 
-  // Compared here, so that the next stage need not.
+  // The comparisons are made here to relieve the next stage.
   op_e op1;
   kv_t kv1;
   lane_t lane1;
@@ -175,7 +175,7 @@ module kv_engine
   end
   logic in_window1;
   assign in_window1 = in_use[kv1.detail[5:0]];
-  // By threes of bits, as in same_word.
+  // In groups of three bits, as in same_word.
   logic [12:0] same_note1;
   logic [ 4:0] same_lane1;
   logic noted1, in_flight1, same_candidate1;
@@ -212,10 +212,10 @@ module kv_engine
       plain1, windowed1;  // what the protocol says of the request's kind is to be done; it is about the window's write
   assign plain1 = op1 == OpRequest || op1 == OpAgain;
   assign windowed1 = op1 == OpRetry || op1 == OpReplay || (plain1 && is_replicated(kv1.kind));
-  // The cell of the note that a replicate takes the place of.
+  // Reads the filter cell of the note that a `replicate` replaces.
   assign filter_again1 = valid1_q && plain1 && is_replicate(kv1.kind);
 
-  // The data that were read are about to be changed.
+  // An earlier request is about to change data that this one has read.
   logic conflict1, settled1, changes2_q, changes3_q, valid3_q;
   plan_t plan3_q;
   changing_t changing3;
@@ -251,7 +251,7 @@ module kv_engine
       .judged_o  (judged1)
   );
 
-  // ---- E2: the line has come
+  // ---- E2: the line has arrived
 
   logic valid2_q, again2_q, from_queue2_q, waits2_q, same_lane2_q, last_answer2_q;
   compared_t compared2_q;
@@ -267,7 +267,7 @@ module kv_engine
     if (op1 == OpRetry || op1 == OpReplay) named1.key = window1.key;
   end
 
-  // Bytes of the value that the request is about.
+  // Size of the value that the request concerns.
   logic [10:0] length1;
   logic [15:0] sum1;
   logic summed1, group1, removes1;
@@ -339,7 +339,7 @@ module kv_engine
   end
 
   plan_t plan2;
-  // Kept, as found_i.hit is late.
+  // YOSYS_KEEP, because found_i.hit arrives late.
   `YOSYS_KEEP
   logic needs_line2, slow2, several2;
   logic miss2, walk2, walks_q, handed_on_q;
@@ -361,7 +361,7 @@ module kv_engine
       .slow_o       (slow2)
   );
 
-  // The key is not in its first bucket, and may be in another one.
+  // The key is not in its first bucket, but may be in another one.
   ways_t ways2;
   assign walk2  = (plan2.read || plan2.write) && op2_q == OpRequest && walks_q && several2 && !ways2.found;
   assign miss2  = valid2_q && needs_line2 && !slow2 && !found_i.hit;
@@ -433,7 +433,7 @@ module kv_engine
 
   assign op_done = valid3_q && op3_q;
 
-  // ---- what takes effect
+  // ---- effects of the decision
 
   logic line_put_q, settle_q, pending_q, leftover_done_q;
   lane_request_t settled_q;
@@ -448,7 +448,7 @@ module kv_engine
     job_valid_o <= decision3.job_valid;
     job_o <= decision3.job;
 
-    // The line a cycle after the job, since then the next that changes state does not read one. Whoever is next in E3 comes later than that.
+    // The line is written a cycle after the job. In that cycle no changing request reads a line, and none is in E3.
     line_put_q <= decision3.header_put;
     line_write_o.write <= line_put_q;
     if (valid3_q) begin

@@ -3,17 +3,17 @@
 `include "assertions.svh"
 `include "attributes.svh"
 
-/// Requests that wait, and those that are being tried: a queue whose reader can start over.
+/// A queue with a reader that can start over: a request stays in the queue until its processing has succeeded.
 ///
-/// Behaviour: take_i advances to the next request. A request stays in the queue until done_i says that the oldest taken
-/// one is done. rewind_i: all requests that were taken and are not done are offered again, from the oldest on.
-/// Latency: request in to request out 1 cycle. late_o, the part in block RAM, comes a cycle after its request is
-/// offered.
-/// Reset: empties it.
-/// Requirements: in reset valid_i is low; valid_i only while room_o; no done_i in a cycle of rewind_i.
+/// Behaviour: take_i advances to the next request. A request stays in the queue until done_i reports the oldest taken
+/// request as done. `rewind_i` offers all requests again that were taken and are not done, the oldest first.
+/// Latency: 1 cycle from a request's arrival to its offer. `late_o`, the part in block RAM, comes one cycle after the
+/// offer.
+/// Reset: empties the queue.
+/// Requirements: valid_i is low during reset, and high only while room_o is high. done_i is low in a cycle of rewind_i.
 module kv_queue #(
     parameter int unsigned Width = 8,
-    /// Of the part of a request that is not needed in the cycle in which it is offered.
+    /// Bits of the part of a request that is needed only one cycle after its offer.
     parameter int unsigned LateWidth = 8,
     /// A power of two, at least 4.
     parameter int unsigned Depth = 32
@@ -21,7 +21,7 @@ module kv_queue #(
     input wire clk_i,
     input wire rst_i,
 
-    /// There is room for two more.
+    /// The queue has room for two more requests.
     output logic                 room_o,
     input  wire                  valid_i,
     input  wire  [    Width-1:0] request_i,
@@ -41,7 +41,7 @@ module kv_queue #(
     $fatal(1, "Depth must be a power of two and at least 4 in %m");
   end
 
-  // Modulo 2 Depth: write - done is the number of held requests, take - done of those being tried.
+  // Modulo 2 * Depth: write - done counts the stored requests, and take - done those that are being tried.
   logic [Bits:0] write_q, take_q, done_q, held;
   // rewind_i arrives late in the cycle, and the other inputs are early.
   `YOSYS_KEEP
@@ -54,7 +54,7 @@ module kv_queue #(
     if (valid_i) write_q <= write_q + 1'b1;
     take_q <= rewind_i ? done_q : onward;
     if (done_i) done_q <= done_q + 1'b1;
-    // It uses the count of the cycle before, since much depends on it. One more may have come since.
+    // For timing, room_o uses the count of the previous cycle. One more request may have arrived since.
     room_o <= held < (Bits + 1)'(Depth - 3);
     if (rst_i) begin
       write_q <= '0;

@@ -2,15 +2,15 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The engine's memories: lanes, notes, filters of buckets, the window.
+/// The engine's memories: lane records, notes, filters of buckets, and the window.
 ///
-/// Behaviour: all are read at once (entered_i). A decision's changes are registered, and written a cycle later. A
-/// decision may change two cells of the filter, the second one a cycle after the first. again_i reads the filter of the
-/// note's bucket, in the cycle after that. A place of the window counts as used one cycle after its content can be
-/// read, and as free with the same delay. clear_i clears lanes, notes and filters at its address.
-/// Latency: entered_i to records_o 1 cycle, to answered_o 0; again_i to its filter 1; decision to the memories 2, to in_use_o 3.
-/// Reset: nothing is in progress, and no place of the window is used. clear_i clears the rest.
-/// Requirements: no decision changes a filter in the cycle after one that changes two; none while clear_i.
+/// Behaviour: entered_i reads all memories at once. Changes are registered, and written one cycle later. A decision may
+/// change two filter cells; the second is written one cycle later. `again_i` reads the filter of the note's bucket, in
+/// the cycle after entered_i. A window place counts as used a cycle after its content is readable, and as free equally
+/// late. `clear_i` clears lanes, notes and filters at its address.
+/// Latency: entered_i to records_o 1 cycle, to answered_o 0; again_i to filter 1; decision to memories 2, in_use_o 3.
+/// Reset: nothing is in progress, and all window places are free. `clear_i` clears the rest.
+/// Requirements: no decision changes a filter in the cycle after one that changes two, nor while clear_i is high.
 module kv_records
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -122,7 +122,7 @@ module kv_records
       .read_data_o(answered_o)
   );
 
-  // ---- what is written
+  // ---- writes
 
   logic filter_second_q;
   filter_t filter_second_write_q;
@@ -139,20 +139,20 @@ module kv_records
     window_write_q  <= decision_i.window;
     window_at_q     <= decision_i.window_place;
     window_clear_q  <= decision_i.window_clear;
-    // A reader that asks for the entry a cycle before it is written looks here a cycle later, and must not find it in
-    // use.
+    // A request may read the entry one cycle before it is written. It reads in_use_o one cycle later, so in_use_o must
+    // still be low then.
     in_use_at_q     <= window_at_q;
     in_use_change_q <= window_put_q || window_clear_q;
     in_use_q        <= window_put_q;
     if (in_use_change_q) begin
       in_use_o[in_use_at_q] <= in_use_q;
-      // A place that is free can be given back: the count is of changes.
+      // A free place may be freed again, so only changes are counted.
       if (in_use_o[in_use_at_q] != in_use_q) used_o <= in_use_q ? used_o + 1'b1 : used_o - 1'b1;
     end
     answered_put_q <= decision_i.answered_put;
     answered_write_q <= decision_i.answered;
 
-    // Two cells in two cycles: there is no other write in the second cycle.
+    // A second filter cell is written in the next cycle. No other write comes in that cycle.
     filter_put_q <= decision_i.filter_put || filter_second_q || clear_i.valid;
     filter_write_q <= filter_second_q ? filter_second_write_q : decision_i.filter;
     filter_at_q <= clear_i.valid ? clear_i.at : filter_second_q ? filter_second_at_q : filter_cell(looked_i.bucket);

@@ -2,16 +2,16 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Proof of kv_line_cache: a hit shows the last write, for any behaviour of memory, jobs, fills and look-ups.
+/// Proof of kv_line_cache: a hit returns the last write, for any behaviour of memory, jobs, fills and look-ups.
 ///
-/// Two buckets of one group that share a place of the cache. Each write of one way of the first has a number, which is
-/// its header. Memory makes a write effective between its job and its end, and reads a line between the request and the
-/// answer. No line is announced. An announced line is looked up like a wanted one, and no request waits for it.
+/// Two buckets of one group share a place of the cache. Each write to one way of the first has a number as its header.
+/// Memory makes a write effective between its job and its end, and reads a line between request and answer. Announced
+/// lines are left out: they are looked up like wanted ones, and no request waits for them.
 module kv_line_cache_proof
   import kv_core_pkg::*;
   import kv_memory_pkg::*;
 #(
-    /// The way that is watched; 3 is beside the tag.
+    /// The way that is watched. Way 3 shares its memory with the tag.
     parameter int unsigned Way = 0,
     localparam int unsigned Fills = 2,
     localparam int unsigned FillBits = $clog2(Fills)
@@ -75,7 +75,7 @@ module kv_line_cache_proof
       .line_valid(line_valid_q)
   );
 
-  // ---- the engine: a look-up, four cycles later the job, five cycles later the way
+  // ---- the engine: a look-up, the job four cycles later, the way five cycles later
 
   logic [5:1] read_q, changes_q, second_q;  // look-ups, so many cycles ago
   logic [5:3] hit_q;
@@ -98,7 +98,7 @@ module kv_line_cache_proof
     end
   end
 
-  // ---- the watched way's writes: put into the queue of jobs, in the cache, effective in memory, ended
+  // ---- writes to the watched way: counts of those queued as jobs, in the cache, effective in memory, and ended
 
   number_t put_q, put2_q, cache_q, effective_q, end_q;
   logic put_watched, write_watched;
@@ -110,8 +110,8 @@ module kv_line_cache_proof
           way: write_way_q,
           header: write_watched ? header_of(put_q) : '0
       };
-  // It knows jobs that were put in before the question, which came a cycle ago, including those of other ways or the
-  // other bucket.
+  // Fills wait for all jobs that were queued before the question, which came one cycle ago. These include jobs for
+  // other ways and for the other bucket.
   assign fill_wait = put2_q != end_q || wait_i;
   always_ff @(posedge clk_i) begin
     if (put_watched) put_q <= put_q + 1'b1;
@@ -128,7 +128,7 @@ module kv_line_cache_proof
     end
   end
 
-  // ---- memory's reads
+  // ---- reads by memory
 
   logic [Fills-1:0] asked_q, asked_second_q, sampled_q;
   number_t [Fills-1:0] number_q;

@@ -2,10 +2,10 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Proof of kv_pool: each place is at every time either free, in exactly one of the lists of free places, or held by
-/// one owner. So none is offered twice, and none is lost.
-///
-/// Any one place is watched: `watched_i` selects it in the first cycle. The memory of values does not matter here.
+/// Proof of kv_pool: at any time each place is either in exactly one list of free places, or held by one owner. So no
+/// place is offered twice or lost.
+/// The proof watches one arbitrary place, which `watched_i` selects in the first cycle. The stored values are
+/// irrelevant.
 module kv_pool_proof
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -51,7 +51,7 @@ module kv_pool_proof
   end
   `ASSUME(given_back_was_taken, is_held == '1)
   `ASSUME(given_back_by_one, is_other == '1)
-  // Follows from the two; induction begins where it must be said.
+  // This follows from the two assumptions above, but induction needs it explicitly.
   `ASSUME(given_were_taken, 7'($countones(gives)) <= taken_q)
 
   logic [Places-1:0] given;
@@ -71,7 +71,7 @@ module kv_pool_proof
   end
   assign held_q = all_held_q[watched_q];
 
-  // Where the watched place waits: a ghost variable that follows it, and the content of the lists.
+  // Where the watched place waits. A ghost variable follows the place and the contents of the lists.
   typedef enum logic [1:0] {
     Fresh,
     Listed,
@@ -123,7 +123,7 @@ module kv_pool_proof
   `COVER(taken_and_given, take_i && frees_watched != '0)
   `COVER(given_by_two, frees_watched[0] && free_i[Freers-1].valid)
 
-  // For induction, which begins in any state that the assertions allow.
+  // For induction: these assertions exclude unreachable starting states.
   `ASSERT(same_holders, dut.held_q == all_held_q, "the pool's own list of holders is another")
   `ASSERT(fresh_ends, dut.fresh_q <= 7'(Places), "more places than there are")
   `ASSERT(short_without_offer, dut.offer_q || (dut.fresh_q[6] || dut.fresh_q == '0),

@@ -2,10 +2,10 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Proof of kv_queue: requests are offered in order, each until it was taken. A rewind offers exactly the requests that
-/// were taken and are not done, from the oldest on. No other request is offered twice.
-///
-/// The proof follows one arbitrary request; watch_i selects it.
+/// Proof of kv_queue: requests are offered in order, each until it is taken. A rewind offers again
+/// exactly the requests that were taken and are not done, the oldest first. No other request is offered
+/// twice.
+/// The proof follows one arbitrary request, which watch_i selects.
 module kv_queue_proof #(
     parameter int unsigned Width = 3,
     parameter int unsigned Depth = 4
@@ -34,7 +34,7 @@ module kv_queue_proof #(
       .*
   );
 
-  // The number of requests, and how many of them were taken, by the count of an observer.
+  // An observer's counts of stored requests, and of those among them that were taken.
   count_t held_q, taken_q;
   `RESET_FIRST
   `ASSUME(comes_with_room, !valid_i || room_o)
@@ -42,7 +42,7 @@ module kv_queue_proof #(
   `ASSUME(done_was_taken, !done_i || taken_q != '0)
   `ASSUME(done_or_rewind, !(done_i && rewind_i))
 
-  // The watched request: the number of earlier requests that are not done.
+  // The watched request, with the number of earlier requests that are not done.
   logic watching_q, put_q;
   count_t ahead_q;
   logic [Width-1:0] request_q, late_q;
@@ -78,7 +78,7 @@ module kv_queue_proof #(
   `COVER(full, held_q == count_t'(Depth - 2))
   `COVER(done_while_taken, done_i && take_i)
 
-  // For induction, which begins in any state that the assertions allow.
+  // For induction: these assertions exclude unreachable starting states.
   `ASSERT(held_is_right, count_t'(dut.write_q - dut.done_q) == held_q, "what is held is not what came")
   `ASSERT(taken_is_right, count_t'(dut.take_q - dut.done_q) == taken_q, "what was taken is not what is tried")
   `ASSERT(taken_is_held, taken_q <= held_q, "more was taken than is there")

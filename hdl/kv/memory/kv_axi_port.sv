@@ -3,20 +3,20 @@
 `include "assertions.svh"
 `include "attributes.svh"
 
-/// One port of memory: an AXI3 master of 256 bits, for words of 64 bytes.
+/// A memory port: an AXI3 master with 256-bit data, for words of 64 bytes.
 ///
-/// Behaviour: a read of 1 to 8 words is one burst; its words come out in order. A write is one burst, with its words
-/// taken from the word stream in the order of the commands, or one beat for 16 bytes of a word (way). write_done_o when
-/// memory has answered. Reads are requested only when the return fifo has room for them (for 8, if it is 16 deep or
-/// more), so memory never waits (the fifo's depth limits the words in flight). Reads and writes do not wait for each
-/// other. A line needs no room. It bypasses the fifo to `line`, with its tag, and blocks memory until it is taken
-/// there.
-/// Latency: command in to ARVALID or AWVALID 1 cycle, word in to WVALID 1; second half of a word at R to word out 1, or 2 from block RAM, to line 1.
-/// Paths: line_ready to RREADY; BVALID to write_done_o; R and B to error_o. After line_ready the upper half of line.data, and line.tag, stay for a
-/// cycle.
-/// Reset: forgets everything. Memory's outstanding answers must have come before it ends.
-/// Requirements: addresses are multiples of 64, with `way` of 32. No burst crosses a 4 KiB boundary. RLAST and
-/// identifiers are ignored, since all transactions have identifier 0 and come in order (AXI3, A5.3).
+/// Behaviour: a read of 1 to 8 words is one burst, and its words come out in order. A write is one burst whose words
+/// come from the word stream in the order of the commands, or one beat for 16 bytes of a word (way). write_done_o
+/// reports memory's answer. A read is requested only when the return FIFO has room for it (for 8 words, if the FIFO has
+/// 16 or more), so memory never waits; ReadDepth limits the words in flight. Reads and writes are independent. A line
+/// needs no room. It bypasses the FIFO to `line`, with its tag, and blocks memory until it is taken.
+/// Latency: 1 cycle from command to ARVALID or AWVALID, and from word to WVALID; from a word's second half at R to the
+/// word 1, or 2 from block RAM, and to `line` 1.
+/// Paths: line_ready to RREADY; BVALID to write_done_o; R and B to error_o. The upper half of line.data, and line.tag,
+/// stay for one cycle after line_ready.
+/// Reset: forgets everything. Outstanding memory answers must have arrived before reset ends.
+/// Requirements: addresses are multiples of 64, or 32 with `way`. Bursts do not cross a 4 KiB boundary. RLAST and
+/// identifiers are ignored: all identifiers are 0, so answers come in order (AXI3, A5.3).
 module kv_axi_port
   import kv_core_pkg::*;
   import kv_memory_pkg::*;
@@ -50,7 +50,7 @@ module kv_axi_port
     output logic              data_ready,
     input  wire write_word_t  data,
     output logic              write_done_o,
-    /// The memory answered with an error, now.
+    /// Memory answers with an error in this cycle.
     output logic              error_o,
 
     output memory_req_t       m_axi_req,
@@ -72,12 +72,12 @@ module kv_axi_port
   `YOSYS_KEEP
   logic many, room;
   logic may_ask;
-  // The late inputs come last.
+  // The late inputs come last in the logic.
   `YOSYS_KEEP
   logic [CreditWidth-1:0] credit_more, credit_less;
   assign credit_more = credit_q + CreditWidth'(word_take);
   assign credit_less = credit_more - asked;
-  // Either: credit_q >= asked. A deep fifo waits for room for the longest read: read_words is late.
+  // many || room: credits suffice. A deep FIFO requires credits for the longest read, because read.words is late.
   assign many        = credit_q[CreditWidth-1:3] != '0;
   assign room        = ReadDepth < 16 && credit_q[2:0] > read.words;
   assign words       = read.line ? 3'd0 : read.words;
@@ -86,8 +86,8 @@ module kv_axi_port
   assign read_ready  = may_ask && (read.line || many || room);
   assign read_take   = read_valid && read_ready;
 
-  // Not a stream_register, because with one, Yosys makes the joined core's longest path, through read_ready, one LUT
-  // longer.
+  // A stream_register here would make the joined core's longest path, through read_ready, one LUT longer in
+  // Yosys.
   always_ff @(posedge clk_i) begin
     if (!ar_valid_q || m_axi_resp.ar_ready) ar_valid_q <= read_take;
     if (read_take) ar_q <= '{addr: read.address, len: {words, 1'b1}};
@@ -185,7 +185,7 @@ module kv_axi_port
       .m_payload(m_axi_req.aw)
   );
 
-  // Half a word at a time: the low half is given on at once, the high half kept for the next beat.
+  // Handles half a word at a time: the low half passes at once, and the high half is kept for the next beat.
   logic high_there_q, high_last_q, high_zero_q;
   logic [255:0] high_q;
   logic w_free, single;
@@ -249,7 +249,7 @@ module kv_axi_port
   // verilator lint_on PINCONNECTEMPTY
   assign m_axi_req.b_ready = 1'b1;
   assign write_done_o = m_axi_resp.b_valid;
-  // OKAY and EXOKAY differ in the low bit, as the two errors do.
+  // The low response bit only separates OKAY from EXOKAY, and one error from the other.
   logic unused_resp;
   assign unused_resp = m_axi_resp.b.resp[0] ^ m_axi_resp.r.resp[0];
   assign error_o = (m_axi_resp.b_valid && m_axi_resp.b.resp[1]) || (r_take && m_axi_resp.r.resp[1]);

@@ -2,30 +2,30 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Which jobs of memory conflict: a value's read and a write of one group of buckets, and a line's fill and a write.
+/// Detects memory jobs that conflict: a value's read with a write of its bucket group, or a line's fill with a write.
 ///
-/// Behaviour: jobs are put in and taken in order. All writes have numbers, and so have all reads of values. For each
-/// group, two tables have the numbers of its last write and its last read. A new job gets the number of the last job
-/// before it of its group and of the other kind. It waits at the head (head_wait_o) while that one is in flight: a
-/// write from when it was taken until memory has answered, a read from when it has begun until its value has been
-/// delivered. Both kinds end in order, so a comparison with the number of the oldest one in flight is enough. The
-/// question whether a write of a group is here, taken or not (fill_wait_o), is answered the same way. Numbers have 12
-/// bits. A group without a job for the last 4096 jobs may get a number that is in use again. Then a job waits in vain
-/// for some time, but not for ever, since only jobs in flight count.
-/// Latency: head_wait_o covers jobs that were put in, begun and ended before the cycle. fill_wait_o comes a cycle after
-/// the question, and covers writes that were put in before the question.
+/// Behaviour: jobs are queued and started in order. All writes are numbered, and so are all reads of values. Two tables
+/// hold the numbers of each group's last write and last read. A new job gets the number of the last earlier job of its
+/// group and of the other kind. At the head it waits (head_wait_o) while that job is in flight. A write is in flight
+/// from its start until memory has answered, and a read from its start until its value is delivered. Both kinds end in
+/// order, so it suffices to compare with the oldest number in flight. `fill_wait_o` uses the same method to report
+/// whether a write of a group is queued or in flight. Numbers have 12 bits. So after 4096 jobs without one of its
+/// group, a job may wait for a reused number. It waits longer than needed, but not for ever, because only jobs in
+/// flight count.
+/// Latency: head_wait_o covers jobs queued, started and ended before the cycle. `fill_wait_o` comes one cycle after the
+/// question, and covers writes queued before it.
 /// Reset: forgets everything.
-/// Requirements: nothing is put in when full. Only present jobs are taken, begun and ended. There are never more than
-/// Jobs jobs.
+/// Requirements: nothing is queued when full. Only present jobs start and end. At most Jobs jobs are
+/// queued.
 module kv_hazards
   import kv_core_pkg::*;
   import kv_memory_pkg::*;
 #(
-    /// Jobs that are put in and not taken; a power of two.
+    /// The most queued jobs; a power of two.
     parameter int unsigned Jobs = 32,
-    /// Writes, from when they are put in until they end; a power of two.
+    /// The most writes that are queued or in flight; a power of two.
     parameter int unsigned Writes = 32,
-    /// Reads that have begun; a power of two.
+    /// The most reads in flight; a power of two.
     parameter int unsigned Reads = 64,
     localparam int unsigned JobBits = $clog2(Jobs),
     localparam int unsigned WriteBits = $clog2(Writes),
@@ -35,7 +35,7 @@ module kv_hazards
     input wire rst_i,
 
     input  wire claim_t claim_i,
-    /// There is room for three writes more.
+    /// There is room for three more writes.
     output logic        write_room_o,
 
     // The oldest job.
@@ -43,11 +43,11 @@ module kv_hazards
     input  wire  head_take_i,
     output logic head_wait_o,
 
-    /// Writes, from when they are put in until they end; the oldest of those that were taken.
+    /// The ring of all writes that are queued or in flight. Its oldest entry is the oldest write in flight.
     output ring_t writes_o,
     input  wire   write_end_i,
 
-    /// Reads that have begun. The oldest that has not begun does.
+    /// The ring of reads in flight. `read_begin_i` starts the oldest queued read.
     output ring_t reads_o,
     input  wire   read_begin_i,
     input  wire   read_end_i,
@@ -69,7 +69,7 @@ module kv_hazards
     $fatal(1, "Reads must be a power of two, 2 to 64, in %m");
   end
 
-  // ---- numbers: of the next that is put in, and of the oldest that has not ended
+  // ---- numbers: of the next job that is queued, and of the oldest job that has not ended
 
   number_t write_put_q, write_end_q, read_put_q, read_end_q;
   logic [WriteBits:0] written_q, started_q;  // writes that have not ended; of those, that were taken
@@ -114,14 +114,14 @@ module kv_hazards
     end
   end
 
-  // Whether the job with this number is in flight, given the count and the number of the oldest one.
+  // True if the job with this number is in flight, given the number of the oldest one and their count.
   function automatic logic under_way(number_t number, number_t oldest, logic [6:0] count);
     number_t ahead;
     ahead = number - oldest;
     return ahead[NumberBits-1:6] == '0 && {1'b0, ahead[5:0]} < count;
   endfunction
 
-  // ---- the last job of each group and kind: the job's own number is written, and the number of the other kind is read
+  // ---- the last job of each group and kind. A job writes its own number and reads the other kind's number
 
   number_t last, last_write;
   simple_dual_port_ram #(
@@ -150,7 +150,7 @@ module kv_hazards
   );
   assign fill_wait_o = under_way(last_write, write_end_q, 7'(written_q));
 
-  // ---- the jobs that each job waits for, known a cycle after it was put in
+  // ---- the job that each job waits for, known one cycle after it was queued
 
   logic [JobBits-1:0] told_at_q, head_q;
   logic told_q, head_is_new;

@@ -2,21 +2,21 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// A host's path into the card's memory, through one of the core's memory ports: AXI4 of 512 bits beside the core's
-/// AXI3 of 256.
+/// The host's path into the card's memory through one of the core's memory ports. The host has AXI4 with 512 bits, and
+/// the core AXI3 with 256.
 ///
-/// Behaviour: while the host makes no request, wires join the core and the memory. A host's read is cut into bursts of
-/// up to eight words of 64 bytes, and its write into one burst for each word. Each goes when the core makes no request
-/// in that direction, and blocks the core's commands until memory has taken it: a read for as long as ARREADY is low, a
-/// write for at least two beats of data. Answers come in the order of the commands, as the core's ports need, and that
-/// order tells them apart. One burst of the host is in flight in each direction. The memory's errors become SLVERR, and
-/// the core sees none of them.
-/// Latency: the core's signals 0 cycles. The host's ARVALID to memory's 2, the second beat of a word there to RVALID 3; its WVALID to memory's 2.
+/// Behaviour: while the host makes no request, core and memory are joined by wires. A host read is cut into bursts of
+/// up to eight 64-byte words, and a host write into one burst per word. A burst starts when the core makes no request
+/// in that direction. It then blocks the core's commands until memory has taken it: a read while ARREADY is low, a
+/// write for at least two data beats. Answers come in the order of the commands, so no identifiers are needed, and the
+/// core's ports need this order. One host burst is in flight in each direction. Memory errors become SLVERR; the core
+/// does not see them.
+/// Latency: core 0 cycles; host ARVALID or WVALID to memory's 2, a word's second beat there to RVALID 3.
 /// Paths: core_i and memory_i to core_o and memory_o.
-/// Reset: forgets everything. Memory's outstanding answers must have come before it ends.
-/// Requirements: the host's bursts are INCR of whole words (AxSIZE 6; the first may begin within one), at most 64
-/// beats, and cross no 4 KiB. The core has at most 32 bursts of each kind in flight. Nothing keeps the host's writes
-/// consistent with the core's cache. A host writes a table only while its core is in no epoch and still has to clear
+/// Reset: forgets everything. Outstanding memory answers must have arrived before reset ends.
+/// Requirements: host bursts are INCR of whole words (AxSIZE 6; the first may begin inside a word), have at most 64
+/// beats, and do not cross 4 KiB. The core has at most 32 bursts of each kind in flight. Host writes are not kept
+/// consistent with the core's cache. So a host writes a table only while its core is in no epoch and still has to clear
 /// its cache.
 module kv_host_path
   import kv_core_pkg::*;
@@ -24,7 +24,7 @@ module kv_host_path
     /// The bundles of the host's bus: see axi.svh; addresses of AddressBits.
     parameter type axi_req_t = axi_pkg::axi_req_t,
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
-    /// Bursts of reads at memory, at once. A power of two, at most 16.
+    /// The most read bursts in flight at memory. A power of two, at most 16.
     parameter int unsigned Bursts = 4
 ) (
     input wire clk_i,
@@ -59,7 +59,7 @@ module kv_host_path
   logic r_last, r_give;
 
   assign piece   = to_ask_q > 7'd8 ? 4'd8 : to_ask_q[3:0];
-  // Not in the cycle in which a burst is taken, so that the core gets a turn.
+  // Not in the cycle in which a burst is taken, so that the core gets its turn.
   assign ar_set  = reading_q && to_ask_q != '0 && read_room && !ar_mine_q && !core_i.ar_valid;
   assign ar_take = ar_mine_q && memory_i.ar_ready;
 
@@ -88,7 +88,7 @@ module kv_host_path
     end
   end
 
-  // ---- reads: what comes back
+  // ---- reads: the answers
 
   typedef struct packed {
     logic mine;
@@ -142,7 +142,7 @@ module kv_host_path
   assign r_give = half_take && second_q;
   assign r_last = to_give_q == 7'd1;
 
-  // A piece ends with its burst's last word, and before that each eighth.
+  // A piece ends with the last word of its host burst, or with its eighth word.
   logic [2:0] given_q;
   assign piece_given = r_give && (r_last || given_q == 3'd7);
   always_ff @(posedge clk_i) begin
@@ -169,7 +169,7 @@ module kv_host_path
   );
   // verilator lint_on PINCONNECTEMPTY
 
-  // ---- writes: a word at a time, when the core is between two of its writes
+  // ---- writes: one word at a time, when the core is between two of its writes
 
   logic writing_q, ended_q, word_valid_q, w_mine_q, aw_sent_q, low_sent_q, high_sent_q;
   logic write_room, w_set, aw_mine_take, w_mine_take, w_end, word_take, b_mine, write_error_q;
@@ -180,7 +180,7 @@ module kv_host_path
   logic [4:0] write_credits;
   logic b_give;
 
-  // The core's: commands ahead of their data, and a burst of data that has begun.
+  // The core's writes: the number of commands ahead of their data, and whether a data burst has begun.
   logic signed [6:0] ahead_q;
   logic open_q, core_aw_take, core_w_take, quiet;
   assign core_aw_take = core_i.aw_valid && core_o.aw_ready;
@@ -199,7 +199,7 @@ module kv_host_path
   assign w_set = word_valid_q && !w_mine_q && quiet && write_room;
   assign aw_mine_take = w_mine_q && !aw_sent_q && memory_i.aw_ready;
   assign w_mine_take = w_mine_q && !high_sent_q && memory_i.w_ready;
-  // Both have gone, or go now.
+  // Command and data have been sent, or are sent in this cycle.
   assign w_end = w_mine_q && (aw_sent_q || aw_mine_take) && (high_sent_q || (low_sent_q && w_mine_take));
   always_ff @(posedge clk_i) begin
     if (!writing_q && s_axi_req.aw_valid) begin
@@ -312,7 +312,7 @@ module kv_host_path
           b_valid: writing_q && ended_q && !word_valid_q && write_credits == 5'd16
       };
 
-  // Bursts are of the one form that is asserted below.
+  // Unused, because all bursts have the form that is asserted below.
   logic unused_ar, unused_aw, unused_resp;
   assign unused_ar = ^{s_axi_req.ar.len[7:6], s_axi_req.ar.addr[5:0], s_axi_req.ar.size, s_axi_req.ar.burst} ^
       ^{s_axi_req.ar.cache, s_axi_req.ar.prot};

@@ -3,19 +3,19 @@
 `include "assertions.svh"
 `include "attributes.svh"
 
-/// Jobs of memory in their order, and the bursts of the first.
+/// Queues the memory jobs in order, and makes the bursts of the first job.
 ///
-/// Behaviour: a value is cut into pieces of 2^piece_bits words, with a burst for each. Piece j of location x = {bucket,
-/// way} is at value_base + 1024 x + 64 j 2^piece_bits and uses channel (j + x) mod Channels. There are only as many
-/// words as the length needs. A line is at line_base + 64 bucket, with 16 bytes for each way, and uses channel bucket
-/// mod Channels. A write changes one way, or clears the whole line. Jobs start in order. A read waits while a write of
-/// its group has started and not ended. A write waits while a read of its group is in flight. So each sees exactly the
-/// results of the jobs before it (kv_hazards). It makes a burst in each cycle: the value's, then the way's. For each
-/// write burst, its piece goes to the words' feeder.
-/// Latency: job in to read_valid or write_valid 1 cycle.
+/// Behaviour: a value is cut into pieces of 2^piece_bits words, one burst each. Piece j of location x = {bucket, way}
+/// is at value_base + 1024 x + 64 j 2^piece_bits, and uses channel (j + x) mod Channels. Only the words that the length
+/// needs are transferred. A line is at line_base + 64 bucket, with 16 bytes per way, and uses channel bucket mod
+/// Channels. A write changes one way, or clears the whole line. Jobs start in order. A read waits while an earlier
+/// write of its group is in flight, and a write while a read of its group is. So each job sees exactly the results of
+/// earlier jobs (kv_hazards). The first job makes one burst per cycle: those of the value, then the way's.
+/// `kv_value_write` gets a piece for each write burst.
+/// Latency: 1 cycle from a job to read_valid or write_valid.
 /// Paths: job.write to job_ready; read_ready, write_ready and piece_ready to read_begin_o; piece_ready to write_valid.
 /// Reset: forgets everything.
-/// Requirements: bases are multiples of 4096 and change only while there is no job.
+/// Requirements: bases are multiples of 4096, and change only while there are no jobs.
 module kv_jobs
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -23,11 +23,11 @@ module kv_jobs
 #(
     /// 1, 2 or 4.
     parameter int unsigned Channels = 2,
-    /// Jobs that wait; a power of two.
+    /// The most queued jobs; a power of two.
     parameter int unsigned Jobs = 32,
-    /// Writes, waiting or in progress; a power of two.
+    /// The most writes that are queued or in flight; a power of two.
     parameter int unsigned Writes = 32,
-    /// Reads in flight; a power of two.
+    /// The most reads in flight; a power of two.
     parameter int unsigned Reads = 64
 ) (
     input wire clk_i,
@@ -39,30 +39,30 @@ module kv_jobs
     input  wire              job_valid,
     output logic             job_ready,
     input  wire memory_job_t job,
-    /// A cycle ago there was room for six jobs, three of which write.
+    /// In the previous cycle there was room for six jobs, three of which write.
     output logic             job_room_o,
 
-    /// No line of this group may be fetched: a write to it waits or is under way. A cycle later.
+    /// A line of this group must not be fetched, because a write to it is queued or in flight. One cycle later.
     input  wire group_t fill_group_i,
     output logic        fill_wait_o,
 
     output ring_t writes_o,
     input  wire   write_end_i,
 
-    /// A value begins to be read, in place reads_o.put.
+    /// The read of a value begins, in place reads_o.put.
     output ring_t    reads_o,
     output logic     read_begin_o,
     output reading_t reading_o,
     input  wire      read_end_i,
 
-    // To the channels.
+    // Requests to the channels.
     output logic         [Channels-1:0] read_valid,
     input  wire          [Channels-1:0] read_ready,
     output read_piece_t                 read,
     output logic         [Channels-1:0] write_valid,
     input  wire          [Channels-1:0] write_ready,
     output write_burst_t                write,
-    /// With write_valid and write_ready.
+    /// Valid with write_valid and write_ready.
     output piece_t                      piece,
     input  wire          [Channels-1:0] piece_ready
 );
@@ -106,7 +106,7 @@ module kv_jobs
   claim_t claim;
 
   assign job_ready = queue_ready && !(job.write && writes_o.full);
-  // In a register, since much depends on it.
+  // In a register, because many signals depend on it.
   always_ff @(posedge clk_i) job_room_o <= !queue_almost_full && write_room && !rst_i;
   assign put_last = last_word(job);
   assign put = '{
@@ -158,7 +158,7 @@ module kv_jobs
       .read_begin_i(read_begin_o)
   );
 
-  // ---- the first job: a burst in each cycle, its value's, then its way's
+  // ---- the first job: one burst per cycle, first the value's bursts, then the way's
 
   logic [NumberBits-1:0] number_q;  // of the piece
   logic asked_q;  // for all of the value
@@ -194,8 +194,8 @@ module kv_jobs
       };
   assign reading_o = '{way: head.way, last: {head.last_number, head.last_words[BurstBits-1:0]}};
 
-  // Whether a job's group must wait is known late, so it is combined with the other inputs last. `keep` stops Yosys
-  // from making two or three LUTs of one, because it counts small LUTs for less.
+  // The signal that the job's group must wait is late, so it is combined last. `keep` stops Yosys from splitting a LUT
+  // into two or three small ones, which it rates as cheaper.
   `YOSYS_KEEP
   logic read_may, write_may, read_able, write_able, nothing, step_last;
   `YOSYS_KEEP

@@ -3,46 +3,46 @@
 `include "assertions.svh"
 `include "attributes.svh"
 
-/// A cache of bucket lines: direct-mapped, written through, a memory for each of a line's four ways.
+/// A cache of bucket lines: direct-mapped, write-through, with a separate memory for each of a line's four ways.
 ///
-/// Behaviour: lookup_i finds its line, or not, two cycles later. A look-up that does not find its line requests it from
-/// memory (a fill), at once or not at all. Lines are looked up in this order. First comes lookup_i. Then comes want_i,
-/// repeatedly, until here_o says that the wanted line is there, and it must be looked up then. Then come announced
-/// lines, once each. There is no look-up in a cycle of line_write_i. No fill is requested while another one for its
-/// group is in flight, while a write to its group is queued or in flight (fill_wait_i), or when Fills are in flight.
-/// line_write_i changes one way of a line that was looked up for that (changes), through the port of the look-ups.
-/// Fills have the other port: a line is written in two cycles, half a line in each. line_write_i invalidates the fills
-/// of its group in flight, and they are dropped when they come. clear_i empties the cache, as reset does, for
-/// 2^LineCacheBits cycles of clearing_o. In that time every look-up fails and requests nothing.
-/// Latency: lookup_i to found_o 2 cycles; a look-up that fails to fill_valid 3; a line at line_valid to here_o 1.
+/// Behaviour: lookup_i returns its line, or a miss, two cycles later. A miss requests the line from memory (a fill) at
+/// once or not at all. Look-ups have this priority. First comes lookup_i. Then comes want_i, repeatedly, until here_o
+/// reports that the wanted line is there; it must then be looked up at once. Last come announced lines, once each. In a
+/// cycle of line_write_i there is no look-up. No fill is requested while another fill for its group is in flight, while
+/// a write to its group is queued or in flight (fill_wait_i), or when Fills are in flight. `line_write_i` changes one
+/// way of a line that was looked up for that purpose (changes). It uses the port of the look-ups. Fills use the other
+/// port, and write half a line in each of two cycles. `line_write_i` also invalidates the group's fills in flight,
+/// dropped on arrival. `clear_i` empties the cache, as reset does, during 2^LineCacheBits cycles of clearing_o.
+/// Meanwhile Meanwhile every look-up misses and requests nothing.
+/// Latency: 2 cycles from lookup_i to found_o; 3 from a look-up that misses to fill_valid; 1 from line_valid to here_o.
 /// Reset: forgets work in progress and empties the cache.
-/// Requirements: line_write_i is for a line that was looked up with `changes` five cycles before, and was there; not
-/// with lookup_i, and not while clearing_o; no other look-up with `changes` came in the cycle after that one.
-/// fill_wait_i comes a cycle after fill_group_o, and is high for fills that are requested after line_write_i, because
-/// of the write that takes the line to memory. line_base_i is a multiple of 4096 and changes only while clearing. The
-/// upper half of line.data, and line.tag, stay for one cycle more after line_ready.
+/// Requirements: line_write_i comes five cycles after a look-up with `changes` that hit. It never comes with lookup_i
+/// or clearing_o, and no other look-up with `changes` came in the cycle after that look-up. `fill_wait_i` comes one
+/// cycle after fill_group_o. It is high for fills requested after line_write_i, because the write that takes the line
+/// to memory is in flight. `line_base_i` is a multiple of 4096 and changes only during clearing. The upper half of
+/// line.data, and line.tag, stay for one more cycle after line_ready.
 ///
-/// Why a line here is never older than memory's, with all queued writes: a fill's line is as old as its request. A
-/// write that was queued before the request prevents it. A write after the request drops its answer, also while that is
-/// being written (its tag is then written as empty). A look-up takes two cycles to its decision. A fill that ends keeps
-/// its group for two more, so an earlier miss has no effect, and nothing is requested in the cycle of a write.
-/// Why line_write_i changes the right line: the line was there when it was read. If a fill has taken its place since
-/// (lost), the place is empty afterwards. Up to two lines wait for that, each for two cycles in a register of the
-/// younger and for two in one of the older. There its place is compared with arriving fills.
-/// Why no line is half old and half new: the tag is written with the second half, and a read in the cycle of the first
-/// fails. In the cycle of the second a read gets both halves, since the RAM returns the written data. No deadlock: a
-/// fill waits only for memory.
+/// Why a cached line is never older than memory with all queued writes: a fill's line is as old as its request. A write
+/// that was queued before the request prevents the fill. A later write drops the fill's answer, even while it is being
+/// stored (its tag then marks it as empty). A look-up decides after two cycles. A finished fill therefore keeps its
+/// group for two more cycles, so earlier misses have no effect, and no fill is requested in a write's cycle.
+/// Why line_write_i changes the right line: the line was there when it was read. If a fill has replaced it since
+/// (lost), the place is empty afterwards. Up to two lines await this check, each for two cycles in the younger line's
+/// registers, and then for two in the older's. There its place is compared with arriving fills.
+/// Why a line is never half old and half new: the tag is written with the second half, and a read in the first half's
+/// cycle misses. A read in the second half's cycle gets both halves, since the RAM returns the data being written.
+/// There is no deadlock, because a fill waits only for memory.
 module kv_line_cache
   import kv_core_pkg::*;
   import kv_memory_pkg::*;
 #(
-    /// 2^n lines in the cache; 1 to 21.
+    /// The cache has 2^LineCacheBits lines; 1 to 21.
     parameter int unsigned LineCacheBits = 12,
-    /// Of memory: 1, 2 or 4.
+    /// Memory channels: 1, 2 or 4.
     parameter int unsigned Channels = 2,
-    /// Lines that may be in flight from memory; a power of two, at most 16.
+    /// The most fills in flight; a power of two, at most 16.
     parameter int unsigned Fills = 16,
-    /// Announcements that wait; a power of two.
+    /// The most waiting announcements; a power of two.
     parameter int unsigned Announcements = 32,
     localparam int unsigned FillBits = $clog2(Fills)
 ) (
@@ -54,13 +54,13 @@ module kv_line_cache
     input  wire  clear_i,
     output logic clearing_o,
 
-    /// It will be read soon. May be forgotten.
+    /// The line will be read soon. The announcement may be lost.
     input wire want_t announce_i,
 
     input  wire lookup_t lookup_i,
     output found_t       found_o,
 
-    /// The line was absent, and there is no other work for it. May end or change at any time.
+    /// The line was absent, and the engine waits for it. May end or change at any time.
     input  wire want_t want_i,
     output logic       here_o,
 
@@ -69,7 +69,7 @@ module kv_line_cache
     output group_t fill_group_o,
     input  wire    fill_wait_i,
 
-    // To the channels.
+    // Requests to the channels.
     output logic              [Channels-1:0] fill_valid,
     input  wire               [Channels-1:0] fill_ready,
     output fill_t                            fill,
@@ -98,7 +98,7 @@ module kv_line_cache
     return cache_tag_t'(bucket >> LineCacheBits);
   endfunction
 
-  // ---- look-ups: 0 which, 1 the RAM reads, 2 decision
+  // ---- look-ups: cycle 0 selects, 1 reads the RAM, 2 decides
 
   typedef struct packed {
     logic valid;
@@ -149,13 +149,13 @@ module kv_line_cache
     end
   end
 
-  // Ways 0 and 1 are filled first, then 2 and 3, and with way 3 the tag.
+  // A fill writes ways 0 and 1 first, then ways 2 and 3 with the tag, which is stored beside way 3.
   logic there, lost, fill_first, fill_second;
   index_t fill_at, port_at;
   logic [255:0] fill_data;
   cache_tag_t tag;
   logic [3:0] port_write;
-  // lookup_i.bucket is late, so it meets the others last. It never comes with write_i.
+  // lookup_i.bucket arrives late, so it is combined last. It never comes with write_i.
   `YOSYS_KEEP
   index_t port_early;
   assign port_early = index_t'(line_write_i.write ? line_write_i.bucket : want_look ? want_i.bucket : announced);
@@ -178,7 +178,7 @@ module kv_line_cache
         .read_data_o(found_o.line[128*i+:128])
     );
   end
-  // A way's write has the tag that is there already.
+  // A write to a way repeats the tag that is already stored.
   logic fill_there;
   cache_tag_t fill_is;
   assign port_write[3] = line_write_i.write && (line_write_i.way == 2'd3 || lost);
@@ -199,11 +199,11 @@ module kv_line_cache
   );
 
   logic hit, torn_q;
-  // All comparisons here use threes of bits, as in same_word.
+  // All comparisons here use groups of three bits, as in same_word.
   assign hit         = there && same_word(32'(tag), 32'(tag_of(look2_q.bucket))) && !clearing_o;
   assign found_o.hit = look2_q.read && hit && !torn_q;
 
-  // ---- fills on their way
+  // ---- fills in flight
 
   logic [Fills-1:0] fill_q, worthless_q, fill_match, write_match, free;
   group_t ask_group, fill_group_q[Fills];
@@ -217,7 +217,7 @@ module kv_line_cache
   localparam int unsigned Threes = (GroupBits + 2) / 3;
   typedef logic [3*Threes-1:0] padded_t;
   logic [Fills-1:0][Threes-1:0] fill_equal;
-  // Kept, so that Yosys does not make more of it.
+  // YOSYS_KEEP, so that Yosys does not restructure it.
   `YOSYS_KEEP
   logic [Fills-1:0][Threes-1:0] write_equal;
   padded_t ask_padded, write_padded;
@@ -265,7 +265,7 @@ module kv_line_cache
     end
   end
 
-  // Fills that have not been requested yet: at most Fills, so there is room.
+  // Fills that are not requested yet. There are at most Fills, so there is always room.
   logic asking_valid, asking_take, asking_ready;
   logic [FillBits-1:0] asking_index;
   bucket_t asking, filled_bucket;
@@ -327,13 +327,13 @@ module kv_line_cache
   end
   assign filled       = |line_valid && !second_q;
   assign filled_index = FillBits'(line[from].tag);
-  // Of a group, or of one line of the cache.
+  // True for the same group, or for the same place of the cache.
   assign near         = same_word(32'(NearBits'(filled_bucket)), 32'(NearBits'(line_write_i.bucket)));
   assign filled_worth = filled && !worthless_q[filled_index] && !clear_i;
   assign filled_good  = filled_worth && !(line_write_i.write && near);
   assign fill_first   = filled_good;
   assign fill_second  = second_q && good_q;
-  // For the line itself, lost says the same through the other port, so the order of the two writes does not matter.
+  // For the line itself, `lost` reports the same at the other port, so the order of the two writes is irrelevant.
   assign fill_there   = !clearing_o && !clear_i && !(line_write_i.write && near);
   assign fill_is      = tag_of(filled_bucket);
   assign fill_at      = clearing_o ? clear_q : index_t'(filled_bucket);
@@ -346,8 +346,8 @@ module kv_line_cache
     if (rst_i) second_q <= 1'b0;
   end
 
-  // Whether a fill began to replace a line in the very cycle of its read; and whether one has begun since, for lines
-  // that may be written: 2 and 3 cycles after the read in young, 4 and 5 in old.
+  // first: a fill began to replace the line in the cycle of its read. For lines that may be written, young and old tell
+  // whether a fill has begun since: young 2 and 3 cycles after the read, old 4 and 5 cycles after it.
   index_t first_at_q, young_at_q, old_at_q;
   logic began, young_gone_q, young_gone, old_gone_q, changes3_q;
   assign began      = second_q && good_q;

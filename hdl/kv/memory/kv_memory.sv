@@ -2,40 +2,40 @@
 `default_nettype none
 `include "attributes.svh"
 
-/// The kv core's side of memory: lines with a cache, values, and the ports of memory.
+/// The memory side of the kv core: lines with a cache, values, and the memory ports.
 ///
-/// Behaviour: lines (kv_line_cache) have priority over values. Read values come out in the order of their jobs at
-/// word_*. A value of no bytes gives no word. A write takes its value from the pool, behind the parser that may still
-/// fill it. job_done_o comes in the order of the jobs, when memory has answered for the whole job. A read shows the
-/// writes of the jobs before it, and none of those after it (kv_jobs). Any of Channels ports (kv_axi_port) reaches any
-/// address, and kv_jobs assigns them. error_o rises when memory answers with an error and stays until clear_i.
-/// Latency: job in (a read, nothing else under way) to ARVALID 2 cycles; a word's second beat at R to word_* 1
-/// (ReadDepth up to 64, in LUTs) or 2 (in block RAM); a write's job to WVALID 4; memory's last answer to job_done_o 0.
-/// For a missing line: lookup_i to ARVALID 4 cycles, its second beat at R to here_o 2.
-/// Paths: job.write to job_ready, BVALID to job_done_o, word_ready to nothing outside.
-/// Reset: forgets everything, and empties the cache. Memory's outstanding answers must have come before it ends.
-/// Requirements: bases are multiples of 4096 and change only when all is quiet. A line goes to the cache (line_write_i) in the cycle after the job
-/// that takes it to memory is accepted, or later. A place of the pool stays its write's until job_done_o.
+/// Behaviour: lines (kv_line_cache) have priority over values. Values are read out at word_* in the order of their
+/// jobs. An empty value gives no word. A write takes its value from the pool while the parser may still fill it.
+/// `job_done_o` comes in job order, when memory has answered for the whole job. A read sees the writes of all earlier
+/// jobs and no later one (kv_jobs). Each of the Channels ports (kv_axi_port) reaches every address, and kv_jobs assigns
+/// the port. `error_o` rises when memory answers with an error, and stays until clear_i.
+/// Latency: 2 cycles from a job (a read, with nothing else in progress) to ARVALID; from a word's second beat at R to
+/// word_* 1 (ReadDepth up to 64, in LUTs) or 2 (in block RAM); 4 from a write's job to WVALID; 0 from memory's last
+/// answer to job_done_o. For a missing line: 4 from lookup_i to ARVALID, 2 from its second beat at R to here_o.
+/// Paths: job.write to job_ready; BVALID to job_done_o; word_ready to no output.
+/// Reset: forgets everything and empties the cache. Outstanding memory answers must have arrived before reset ends.
+/// Requirements: bases are multiples of 4096, and change only when idle. `line_write_i` comes at the earliest one cycle
+/// after the job for the same line. A write keeps its place of the pool until job_done_o.
 ///
-/// No deadlock: memory's answers are always taken. Values have reserved room before they are requested, and lines
-/// bypass them. Jobs start in order, so the words in a return fifo belong to values that are not younger than any value
-/// that waits for room in one. All pieces of the oldest value have been requested or are next. So only the taker of the
-/// word stream decides. A write waits only for reads before it (which wait for that taker), for memory, and for the
+/// No deadlock: memory's answers are always taken. A value is requested only with reserved room, and lines bypass
+/// values. Jobs start in order, so words in a return FIFO belong to values at least as old as any value that
+/// waits for room. All pieces of the oldest value are requested or next. So progress depends only on the reader
+/// of the word stream. A write waits only for earlier reads (and so for that reader), for memory, and for the
 /// parser.
 module kv_memory
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
   import kv_memory_pkg::*;
 #(
-    /// 1, 2 or 4.
+    /// Memory channels: 1, 2 or 4.
     parameter int unsigned Channels = 2,
-    /// 2^n lines in the cache.
+    /// The cache has 2^LineCacheBits lines.
     parameter int unsigned LineCacheBits = 12,
-    /// Words of values that may be in flight, for each channel. A power of two, at least 8. Above 64 in block RAM.
+    /// Words of values in flight per channel. A power of two, at least 8. Above 64 they are in block RAM.
     parameter int unsigned ReadDepth = 128,
-    /// Jobs that write, waiting or in progress; a power of two.
+    /// The most writes that are queued or in flight; a power of two.
     parameter int unsigned Writes = 32,
-    /// Values in flight; a power of two.
+    /// The most values in flight; a power of two.
     parameter int unsigned Reads = 64
 ) (
     input wire clk_i,
@@ -44,7 +44,7 @@ module kv_memory
     input  wire address_t line_base_i,
     input  wire address_t value_base_i,
     output logic          error_o,
-    /// Error_o, or the error comes in this cycle. It may be the answer for job_done_o.
+    /// error_o, or an error in this cycle, which may belong to the answer for job_done_o.
     output logic          fails_o,
 
     // Lines: kv_line_cache.
@@ -56,16 +56,16 @@ module kv_memory
     input  wire want_t       want_i,
     output logic             here_o,
     input  wire line_write_t line_write_i,
-    /// A write to the group of the look-up two cycles ago, put in a cycle ago or earlier, waits or is in flight.
+    /// A write to the group looked up two cycles ago is queued (for at least one cycle) or in flight.
     output logic             group_busy_o,
 
     // Jobs: kv_jobs.
     input  wire                      job_valid,
     output logic                     job_ready,
     input  wire memory_job_t         job,
-    /// Of a job that has a header.
+    /// The way's new header, for a job that has one.
     input  wire              [127:0] job_header_i,
-    /// Room for six jobs, three of which write.
+    /// There is room for six jobs, three of which write.
     output logic                     job_room_o,
     output job_done_t                job_done_o,
 
@@ -75,7 +75,7 @@ module kv_memory
     output logic [511:0] word_data,
     output logic         value_begun_o,
 
-    // Those that are written.
+    // Values that are written: kv_value_write.
     output pool_read_t            pool_read_o,
     input  wire           [511:0] pool_data_i,
     input  wire filling_t         filling_i,
@@ -175,7 +175,7 @@ module kv_memory
 
   logic [Channels-1:0] errors;
   for (genvar c = 0; c < int'(Channels); c++) begin : gen_channel
-    // A line goes before a value. How many words it has is not looked at.
+    // A line has priority over a value. Its number of words is ignored.
     logic read_ready;
     read_burst_t read;
     assign fill_ready[c] = read_ready;

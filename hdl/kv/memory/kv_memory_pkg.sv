@@ -5,16 +5,16 @@ package kv_memory_pkg;
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
 
-  // Many modules use the package, but each uses only a part.
+  // Each module that uses the package uses only a part of it.
   /* verilator lint_off UNUSEDPARAM */
 
   // ---- jobs
 
-  /// The largest number of jobs of one kind in progress, and the place of one among them.
+  /// The largest number of jobs of one kind in progress, and a job's index among them.
   localparam int unsigned MostJobs = 64;
   typedef logic [$clog2(MostJobs)-1:0] job_index_t;
 
-  /// A circle of places, which jobs take and leave in order.
+  /// A ring of places, which jobs occupy and free in order.
   typedef struct packed {
     logic full;
     job_index_t put;  // the next place that is taken
@@ -22,7 +22,7 @@ package kv_memory_pkg;
     job_index_t oldest;  // its place
   } ring_t;
 
-  /// A new job's needs from its group.
+  /// The properties of a new job that matter for its group.
   typedef struct packed {
     logic   put;
     logic   write;
@@ -30,12 +30,12 @@ package kv_memory_pkg;
     group_t group;
   } claim_t;
 
-  /// A value that has words travels with the job.
+  /// True if a value with words is transferred for the job.
   /* verilator lint_off UNUSEDSIGNAL */
   function automatic logic has_words(memory_job_t job);
     return job.length != '0 && !(job.write && !job.has_value);
   endfunction
-  /// The last of them.
+  /// The index of the value's last word.
   function automatic logic [$clog2(ValueBeats)-1:0] last_word(memory_job_t job);
     logic [10:0] end_;
     end_ = job.length - 1'b1;
@@ -43,18 +43,18 @@ package kv_memory_pkg;
   endfunction
   /* verilator lint_on UNUSEDSIGNAL */
 
-  /// Words of a value's piece, which is one burst: 2^n. Small pieces begin while the rest still arrives.
+  /// A value's piece (one burst) has 2^piece_bits words. A small piece can begin before the value is complete.
   function automatic int unsigned piece_bits(int unsigned channels);
     return channels == 1 ? 3 : 2;
   endfunction
 
-  /// A value that is read, in order.
+  /// A value that is being read, in order.
   typedef struct packed {
     logic [1:0] way;
     logic [$clog2(ValueBeats)-1:0] last;  // word
   } reading_t;
 
-  /// A burst that is written, as far as its words' source is concerned.
+  /// A burst to write, as described to the source of its words.
   typedef struct packed {
     logic way;  // of a line: the write's header, not words of a value
     job_index_t index;  // of the write
@@ -69,24 +69,24 @@ package kv_memory_pkg;
   localparam int unsigned MostFills = 16;
   typedef logic [$clog2(MostFills)-1:0] fill_tag_t;
 
-  /// A line that is asked for.
+  /// A request for a line.
   typedef struct packed {
     address_t  address;
     fill_tag_t tag;
   } fill_t;
-  /// One that comes.
+  /// A line that arrives.
   typedef struct packed {
     fill_tag_t tag;
     logic [511:0] data;
   } filled_line_t;
 
-  /// A piece of a value that is read: 1 to 8 words of 64 bytes.
+  /// A piece of a value to read: 1 to 8 words of 64 bytes.
   typedef struct packed {
     address_t address;
     logic [2:0] words;  // less 1
     logic first;  // of the value
   } read_piece_t;
-  /// A burst that is read: such a piece, or a line.
+  /// A burst to read: a piece of a value, or a line.
   typedef struct packed {
     address_t address;
     logic [2:0] words;  // less 1; not looked at with `line`
@@ -95,14 +95,14 @@ package kv_memory_pkg;
     fill_tag_t tag;  // of a line
   } read_burst_t;
 
-  /// A burst that is written: 1 to 8 words of 64 bytes, or one beat.
+  /// A burst to write: 1 to 8 words of 64 bytes, or one beat.
   typedef struct packed {
     address_t address;
     logic [2:0] words;  // less 1
     logic way;  // one beat, which is half a word: 16 bytes are written
   } write_burst_t;
 
-  /// A word of such a burst: two beats, or one for a way.
+  /// A word of a write burst: two beats, or one beat for a way.
   typedef struct packed {
     logic [511:0] data;
     logic last;  // of the burst

@@ -3,22 +3,22 @@
 `include "assertions.svh"
 `include "attributes.svh"
 
-/// Values in transit: 64 places of 1 KiB, and the free ones among them.
+/// Values in transit: 64 places of 1 KiB, and lists of the free places.
 ///
-/// Behaviour: place_o names the next free place while it is valid. take_i takes it, and another one is there in the
-/// next cycle. An owner returns a place with an element of free_i. Two readers, independent of each other, each with a
-/// copy of the memory.
+/// Behaviour: place_o offers a free place while it is valid. `take_i` takes it, and the next offer follows one cycle
+/// later. An owner frees a place by its element of free_i. There are two independent readers, each with its own copy of
+/// the memory.
 /// Latency: a written word can be read from the next cycle on; reading takes 1 cycle, and the word stays until the next
 /// read.
 /// Reset: all places are free.
-/// Requirements: a place is given back once, and not read or written after that.
+/// Requirements: a place is freed once, and not read or written afterwards.
 module kv_pool
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
 #(
-    /// Places kept back: place_o.plenty is low when no more than these are free.
+    /// Reserved places: place_o.plenty is low if at most this many places are free.
     parameter int unsigned Reserve = 16,
-    /// Number of users that may give places back at once.
+    /// Number of blocks that may free places in the same cycle.
     parameter int unsigned Freers  = 3
 ) (
     input wire clk_i,
@@ -47,7 +47,7 @@ module kv_pool
   logic [6:0] fresh_q;
   logic [Freers-1:0][5:0] put_q, take_q;
   place_t [Freers-1:0] oldest;
-  // By threes of bits, as in kv_hazards.
+  // In groups of three bits, as in kv_hazards.
   `YOSYS_KEEP
   logic [Freers-1:0][1:0] differs;
   `YOSYS_KEEP
@@ -65,7 +65,7 @@ module kv_pool
   assign move    = !offer_q || take_i;
   assign place_o = '{valid: offer_q, plenty: count_q > 7'(Reserve), place: place_q};
 
-  // A list never holds all places, since one of them has been offered before. So 64 entries cannot look like none.
+  // A list never holds all 64 places, because one has been offered. So 64 entries cannot look like none.
   for (genvar i = 0; i < Freers; i++) begin : gen_list
     assign differs[i] = {put_q[i][5:3] != take_q[i][5:3], put_q[i][2:0] != take_q[i][2:0]};
     assign some[i] = differs[i] != '0;

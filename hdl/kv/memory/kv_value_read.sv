@@ -3,15 +3,15 @@
 `include "assertions.svh"
 `include "attributes.svh"
 
-/// Puts values that are read together again, from the channels on which their pieces come.
+/// Reassembles read values from the channels on which their pieces arrive.
 ///
-/// Behaviour: values come out in the order in which they were begun (read_begin_i), at word_*. Each value begins with
-/// the piece on the channel of its way. value_begun_o says, in that order, that a value has begun to arrive: once for
-/// each, when or before its first word is at word_valid.
-/// Latency: channel's word to word_* 0 cycles; channel_begun_i to value_begun_o 1.
-/// Paths: word_valid and word_data from the channels', word_ready to the channels' and to read_end_o.
+/// Behaviour: values come out at word_* in the order in which their reads began (read_begin_i). Each value begins with
+/// the piece on the channel of its way. `value_begun_o` pulses once per value, in the same order, when the value begins
+/// to arrive. The pulse comes at the latest with the value's first word at word_valid.
+/// Latency: 0 cycles from a channel's word to word_*; 1 from channel_begun_i to value_begun_o.
+/// Paths: word_valid and word_data from the channels' signals, word_ready to the channels and to read_end_o.
 /// Reset: forgets everything.
-/// Requirements: on each channel pieces come in the order in which they were asked for.
+/// Requirements: on each channel the pieces arrive in the order of their requests.
 module kv_value_read
   import kv_core_pkg::*;
   import kv_memory_pkg::*;
@@ -96,8 +96,8 @@ module kv_value_read
     if (rst_i) word_q <= '0;
   end
 
-  // ---- first words that have arrived, of values that have not been announced: of the oldest such value, on the
-  // channel of its way
+  // ---- first words that have arrived and are not announced yet. The next one announced is on the channel of the
+  // oldest such value's way
 
   logic [Channels-1:0][ReadBits:0] firsts_q;
   channel_t begins_on;

@@ -2,30 +2,30 @@
 `default_nettype none
 `include "attributes.svh"
 
-/// Feeds the channels with the words to be written: of values, from the pool, and of ways of lines, which are kept here
-/// with their write.
+/// Feeds the channels with the words to be written: words of values from the pool, and ways of lines, which are stored
+/// here with their write.
 ///
-/// Behaviour: each channel has its pieces in order. In each cycle a word goes to a channel with a piece whose word is
-/// ready: the next channel after the last, since a channel takes a word every other cycle. A value's words are read
-/// behind the parser that may still fill its place.
-/// Latency: a piece to data_valid 2 cycles. The second is the read of the pool, or of the way.
+/// Behaviour: each channel has its pieces in order. In each cycle one channel with a piece whose word is ready gets a
+/// word. The choice is round robin, since a channel takes a word only every other cycle. The words of a value follow
+/// the parser, which may still be filling its place.
+/// Latency: 2 cycles from a piece to data_valid. The second cycle reads the pool or the way.
 /// Paths: data_ready and filling_i to pool_read_o.
 /// Reset: forgets the pieces.
-/// Requirements: the place stays the write's until memory has it.
+/// Requirements: a write keeps its place until memory has the write.
 module kv_value_write
   import kv_core_pkg::*;
   import kv_memory_pkg::*;
 #(
-    /// 1, 2 or 4.
+    /// Memory channels: 1, 2 or 4.
     parameter int unsigned Channels = 2,
-    /// Writes, waiting or in progress; a power of two.
+    /// The most writes that are queued or in flight; a power of two.
     parameter int unsigned Writes   = 32
 ) (
     input wire clk_i,
     input wire rst_i,
 
     // verilator lint_off UNUSEDSIGNAL  // but for two bits of the job, and of places that there are
-    // A job that writes is put in, with the header of a way, in place index_i.
+    // put_i queues a job that writes, with a way's header, in place index_i.
     input wire                      put_i,
     input wire memory_job_t         job_i,
     input wire              [127:0] header_i,
@@ -72,7 +72,7 @@ module kv_value_write
         .m_payload(pieces[c])
     );
     assign beat[c] = (BeatBits'(pieces[c].number) << BurstBits) | BeatBits'(BurstBits'(fed_q[c]));
-    // Not filling_i.filling && filling_i.place == pieces[c].place && filling_i.filled <= beat[c], in the parts that are LUTs.
+    // Word ready: !(filling_i.filling && filling_i.place == place && filling_i.filled <= beat), in parts of one LUT.
     `YOSYS_KEEP
     logic [1:0] same;
     `YOSYS_KEEP
@@ -86,7 +86,7 @@ module kv_value_write
     assign last[c] = fed_q[c] == pieces[c].words;
   end
 
-  // ---- whose word is next
+  // ---- the channel that gets the next word
 
   `YOSYS_KEEP
   logic free;
@@ -96,7 +96,7 @@ module kv_value_write
   assign free      = !held_q || held_take;
   assign fetch     = |feedable && free;
 
-  // Not a stream_arbiter, which keeps its offer until it is taken. This chooses anew in each cycle.
+  // Not a stream_arbiter, because that keeps its offer until it is taken. Here the choice is new in each cycle.
   logic [Channels-1:0][Channels-1:0] ahead;  // [c][j]: j comes before c
   logic [Channels-1:0] pick;
   always_comb begin

@@ -2,27 +2,27 @@
 `default_nettype none
 `include "attributes.svh"
 
-/// Reports when memory has a whole write: the oldest write ends when each channel has answered for its part of it.
+/// Reports when memory has a whole write. The oldest write ends when each channel has answered for its part.
 ///
-/// Behaviour: for each write it keeps its tag and the number of its bursts on each channel (as kv_jobs cuts them), and
-/// counts the channels' answers. done_o comes in the order of the writes.
+/// Behaviour: stores the tag of each write and its number of bursts on each channel (as kv_jobs cuts them), and counts
+/// the channels' answers. `done_o` comes in the order of the writes.
 /// Latency: memory's last answer to done_o 0 cycles.
 /// Paths: write_done_i to done_o.
 /// Reset: forgets everything.
-/// Requirements: a channel answers bursts that were written, in their order.
+/// Requirements: a channel answers only bursts that were written, in their order.
 module kv_write_end
   import kv_core_pkg::*;
   import kv_memory_pkg::*;
 #(
-    /// 1, 2 or 4.
+    /// Memory channels: 1, 2 or 4.
     parameter int unsigned Channels = 2,
-    /// Writes, waiting or in progress; a power of two.
+    /// The most writes that are queued or in flight; a power of two.
     parameter int unsigned Writes   = 32
 ) (
     input wire clk_i,
     input wire rst_i,
 
-    /// A job that writes is put in.
+    /// Queues a job that writes.
     input wire              put_i,
     input wire memory_job_t job_i,
     // verilator lint_off UNUSEDSIGNAL  // `full`, and of places that there are not
@@ -36,7 +36,7 @@ module kv_write_end
   localparam int unsigned WriteBits = $clog2(Writes);
   localparam int unsigned Pieces = ValueBeats >> piece_bits(Channels);
 
-  // Data to end a write: its answers, by channel.
+  // What ends a write: the number of answers from each channel.
   typedef struct packed {
     job_tag_t tag;
     logic [Channels-1:0][1:0] answers;
@@ -68,8 +68,8 @@ module kv_write_end
       .read_data_o(oldest)
   );
 
-  // A channel's required count is known late. It is combined with two bits of the number of answers, and with whether
-  // there are more.
+  // The number of answers that a write needs from a channel arrives late. So only two bits of the answer count and a
+  // flag for a higher count are combined with it.
   localparam int unsigned AnswerBits = $clog2(3 * Writes + 1);
   logic [Channels-1:0][AnswerBits-1:0] answers_q;
   `YOSYS_KEEP
@@ -79,7 +79,7 @@ module kv_write_end
   always_comb begin
     for (int c = 0; c < int'(Channels); c++) begin
       plenty[c] = answers_q[c][AnswerBits-1:2] != '0;
-      // Includes the answer that comes now.
+      // Includes an answer in this cycle.
       case (oldest.answers[c])
         2'd0: answered[c] = 1'b1;
         2'd1: answered[c] = plenty[c] || answers_q[c][1:0] != '0 || write_done_i[c];

@@ -2,27 +2,27 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Slow and background work: repetition, epochs, leftovers, a node's return, an empty table.
-/// docs/design/kv-protocol.md, sections 5, 6, 8 and 10; docs/design/kv-core.md.
+/// Slow and background work: repetitions, epochs, leftovers, a node's return, clearing the table. See sections 5, 6, 8
+/// and 10 of docs/design/kv-protocol.md, and docs/design/kv-core.md.
 ///
-/// Behaviour: it grants one part at a time, in this order: a lane that is settled; a request that the engine handed on
-/// (kv_recovery_request); a leftover that is settled; a refreshed way's note; an epoch to enter or a table to clear
-/// (kv_recovery_epoch). Then, in an epoch and without a fault: `enter` and `entered` (kv_recovery_entered), writes in
+/// Behaviour: grants one part at a time, in this order: a lane to settle; a request that the engine handed on
+/// (kv_recovery_request); a leftover to settle; a refreshed way's note; an epoch to enter or a table to clear
+/// (kv_recovery_epoch). In an epoch and without a fault follow: `enter` and `entered` (kv_recovery_entered), writes in
 /// flight (kv_recovery_retry), leftovers (kv_recovery_leftover_settle), notes in buckets that a client wants to read
-/// (kv_recovery_retry), fetching (kv_recovery_fetch). All work is done by operations of the engine
-/// (kv_engine_pkg::op_e), each of which takes effect at once or not at all. The granted part continues when none is in
-/// progress. An operation's cell is the only copy of its subject: OpLook stores its findings there for the next one.
-/// Requests stop only while one that was handed on is handled, an epoch is entered or the table is cleared. Otherwise
-/// they continue between the operations.
+/// (kv_recovery_retry), and fetching (kv_recovery_fetch). All work is done by operations of the engine
+/// (kv_engine_pkg::op_e), each of which takes effect at once or not at all. The granted part continues when no
+/// operation is in progress. An operation's cell is the only copy of its subject: OpLook stores its findings there for
+/// the next operation. Requests stop only while a handed-on request is handled, an epoch is entered or the table is
+/// cleared. Otherwise they run between the operations.
 ///
-/// The timer fires each retry_cycles. A write is repeated when the timer has fired twice since, so after one to two
-/// periods. A leader's own leftovers are repeated one after another. A member's leftovers are all requested at once.
-/// With dead_i no frame is sent.
-/// Latency: none promised. Entering an epoch: 92 cycles for the registers, 7 for each note's place, 2 for each place of the window, 12 for
-/// each note and write, 256 for the slots.
+/// The timer fires every retry_cycles. A write is repeated at the second tick after it was sent, so after one to two
+/// periods. A leader repeats its own leftovers one after another. A member requests all its leftovers at once. With
+/// dead_i no frame is sent.
+/// Latency: not guaranteed. Entering an epoch takes 92 cycles for the registers, 7 for each note's place, 2 for each
+/// window place, 12 for each note and write, and 256 for the slots.
 /// Reset: forgets everything.
-/// Requirements: the table is cleared before the first epoch. The queue's head stays while the handed-on request is
-/// processed.
+/// Requirements: the table is cleared before the first epoch. The queue's head does not change while the handed-on
+/// request is processed.
 module kv_recovery
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -30,7 +30,7 @@ module kv_recovery
   import kv_recovery_pkg::*;
 #(
     parameter kv_config_t  Config       = DefaultConfig,
-    /// 2^n leftovers at most; one more is a fault.
+    /// At most 2^LeftoverBits leftovers. One more is a fault.
     parameter int unsigned LeftoverBits = 10
 ) (
     input wire clk_i,
@@ -47,7 +47,7 @@ module kv_recovery
     input  wire                     clear_table_i,
     input  wire fetch_order_t       fetch_i,
     output fetch_left_t             fetch_left_o,
-    /// The core is faulty: nothing is sent.
+    /// The core is faulty, so no frame is sent.
     input  wire                     dead_i,
     output recovery_state_t         state_o,
 
@@ -98,7 +98,7 @@ module kv_recovery
 
   logic [LeftoverBits:0] list_count;
 
-  // A cycle late, and so near.
+  // One cycle late, in nearby registers.
   epoch_t epoch;
   logic settled_all_q;
   assign epoch.node = staged.node;
@@ -138,8 +138,8 @@ module kv_recovery
   logic settler_due, settler_own_done, repeater_writes, repeater_notes;
   logic roll_due;
   question_t question;
-  // Chosen in one cycle, begun in the next. The choice stays due until then, and each part checks again whether this
-  // node takes part.
+  // A part is chosen in one cycle and begins in the next. The choice stays due until then, and each part checks again
+  // whether this node takes part.
   state_e turn, turn_q;
   always_comb begin
     turn = Idle;
@@ -166,7 +166,7 @@ module kv_recovery
     if (rst_i) turn_q <= Idle;
   end
 
-  // ---- an epoch, an empty table
+  // ---- entering an epoch, clearing the table
 
   epoch_state_t epoch_state;
   logic epoch_slot_valid;
@@ -178,7 +178,7 @@ module kv_recovery
   // verilator lint_on UNUSEDSIGNAL
   always_ff @(posedge clk_i) last_bucket_q <= (cell_q.bucket | epoch.bucket_mask) == '1;
 
-  // ---- a leader, a place of the window: asked for in one cycle, known in the next
+  // ---- a leader, a window place: requested in one cycle, known in the next
 
   assign slot_o = epoch_slot_valid ? epoch_slot : cell_q.bucket[7:0];
   place_t place, settler_place, settler_own_place, repeater_place;
@@ -228,8 +228,8 @@ module kv_recovery
   );
   assign state_o.leftovers = 12'(list_count);
 
-  // The note of a refresh is put into the list like those at an epoch's beginning. The walk is reset, and begins when
-  // the note is there.
+  // The note of a refresh enters the list like notes at the beginning of an epoch. The walk is reset, and begins when
+  // the note is in the list.
   occasion_t settler_occasion;
   always_comb begin
     settler_occasion = occasion;
@@ -312,7 +312,7 @@ module kv_recovery
       .walked_version_o(walked_version)
   );
 
-  // ---- who has entered
+  // ---- nodes that have entered
 
   kv_recovery_entered i_roll (
       .*,
@@ -328,7 +328,7 @@ module kv_recovery
       .opened_o  (state_o.opened)
   );
 
-  // ---- what is said again
+  // ---- repeated messages
 
   kv_recovery_retry i_repeater (
       .*,
@@ -360,7 +360,7 @@ module kv_recovery
         own_order.send     = 1'b1;
         own_order.location = !question.lanes;
         own_order.kind     = question.lanes ? KindLane : KindFetch;
-        // A client's request says nothing of the sender.
+        // A client's request has no sender's node number.
         own_order.at       = question.lanes ? '0 : {epoch.node, 6'd0};
         own_order.nodes    = 8'd1 << (question.lanes ? question.node : heard_q.leader);
       end
@@ -412,7 +412,7 @@ module kv_recovery
           clear: epoch_starts && !entering_i.valid,
           note: refresh_starts,
           go: go,
-          // The earlier operation may have left work to do.
+          // The previous operation may have left work to do.
           waits:
           slow_there_q
           ||
@@ -452,7 +452,7 @@ module kv_recovery
       tick_q  <= 1'b1;
     end else timer_q <= timer_q - 1'b1;
 
-    // What others say.
+    // Events reported by the engine.
     if (engine_i.handed_on) slow_there_q <= 1'b1;
     if (engine_i.settle) begin
       settle_q      <= 1'b1;

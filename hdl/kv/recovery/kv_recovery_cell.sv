@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The subject of an operation of kv_recovery, and the operation as the engine takes it. A part of kv_recovery.
+/// The subject of an operation of kv_recovery, and the operation in the engine's format. A part of kv_recovery.
 ///
-/// Behaviour: the cell is the only copy of the current subject. It comes from a source, or has the result of an
-/// operation (seen_valid_i), and stays for the next operation. op_o is made of it, except the part about the frame at
-/// the queue's head, which stays there and is not copied.
+/// Behaviour: the cell is the only copy of the current subject. It is loaded from a source, or gets the result of an
+/// operation (seen_valid_i), and stays for the next operation. `op_o` is built from it, except for the frame at the
+/// queue's head, which is not copied.
 /// Latency: 1 cycle from a source to cell_o, 0 to op_o.
 /// Reset: none.
-/// Requirements: nothing changes while an operation is in progress.
+/// Requirements: inputs are stable while an operation is in progress.
 module kv_recovery_cell
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -57,7 +57,7 @@ module kv_recovery_cell
       op_o.kv.candidate = head_i.candidate;
       op_o.kv.version   = head_i.version;
       op_o.kv.key       = head_i.key;
-      // A lane's record has its status elsewhere.
+      // A lane's record has its status in another field.
       if (order_i.op == OpLane) op_o.kv.key[4:0] = head_i.detail[4:0];
     end
   end

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The nodes that have entered the epoch, by their messages to each other. A part of kv_recovery; section 8 of
+/// Tracks which nodes have entered the epoch, by their messages. A part of kv_recovery; section 8 of
 /// docs/design/kv-protocol.md.
 ///
-/// Behaviour: a node that leads a slot (leads_i) sends `enter` to the nodes that have not said `entered` (greeting_i),
-/// after an epoch is entered and at each tick. A node that received `enter` (greeting_i) sends `entered` when it has no
-/// leftovers. due_o while there is a message to send; say_i: the order is sent. again: that is a repeated `enter`.
-/// opened_o: this node leads, has had no leftovers since, and all others have entered; until the next epoch.
-/// Latency: due_o follows a change 2 cycles later, opened_o 2.
-/// Reset: there is no message to send, and none was received. The same if an epoch is forgotten.
-/// Requirements: say_i in the cycle after due_o or later; the order is 0 without.
+/// Behaviour: after an epoch is entered and at each tick, a node that leads a slot (leads_i) sends `enter` to the nodes
+/// that have not sent `entered` (greeting_i). A node that received `enter` (greeting_i) sends `entered` when it has no
+/// leftovers. `due_o`: there is a message to send; say_i: it is sent. again: it is a repeated `enter`. `opened_o`: this
+/// node leads and has had no leftovers, and all others have entered; until the next epoch.
+/// Latency: 2 cycles from a change to due_o and opened_o.
+/// Reset: no message is to be sent, and none has been received. Forgetting an epoch does the same.
+/// Requirements: say_i comes one cycle after due_o or later. Otherwise the order is 0.
 module kv_recovery_entered
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -62,7 +62,7 @@ module kv_recovery_entered
     missing_q     <= epoch_i.others & ~entered_q;
     owed_ready_q  <= owed_q != '0 && none_i;
     enter_ready_q <= due_q && leads_q && missing_q != '0;
-    // A leftover that comes later, of a refresh, does not close it.
+    // A later leftover, from a refresh, does not close this node again.
     opened_o      <= epoch_i.here && leads_q && (none_i || opened_o) && missing_q == '0 && !entering_i;
 
     if (occasion_i.tick) due_q <= 1'b1;

@@ -2,19 +2,19 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The work that all requests must wait for: an epoch is entered, or the table is cleared. A part of kv_recovery;
-/// section 8 of docs/design/kv-protocol.md.
+/// Work that stops all requests: entering an epoch and clearing the table. A part of kv_recovery; section 8 of
+/// docs/design/kv-protocol.md.
 ///
-/// Behaviour: enter or clear begins. active until it is done, or until other work must be done first (waits), so that
-/// it must begin again. A step is taken in each cycle with go, and may start an operation (order_*). Entering an epoch:
-/// the engine is drained, the registers' copies are made, each note is read and made a leftover, each write in flight
-/// is kept or dropped, and the leaders of the slots are looked up. Clearing: the engine's memories, the lines of all
-/// buckets, the cache. After the engine's refresh only the note of this node's place 0 is read and made a leftover
-/// (refresh_o, due until its turn). Nothing waits for that.
+/// Behaviour: `enter` or `clear` begins. `active` stays high until the work is done, or until other work must come
+/// first (waits); then it must begin again. Each cycle with `go` is a step, which may start an operation (order_*).
+/// Entering an epoch: the engine is drained, the registers are copied, each note becomes a leftover, each write in
+/// flight is kept or dropped, and the leaders of the slots are looked up. Clearing: clears the engine's memories, the
+/// lines of all buckets and the cache. After a refresh in the engine, only the note of this node's place 0 is read and
+/// made a leftover (refresh_o, due until its turn). No other work waits for that.
 /// Latency: see kv_recovery.
 /// Reset: nothing is in progress.
-/// Requirements: only one of enter, clear and note, and only when not active. heard_i is for place_o and slot_o, in the
-/// next cycle.
+/// Requirements: only one of `enter`, `clear` and `note`, and only when not active. `heard_i` answers place_o and
+/// slot_o, in the next cycle.
 module kv_recovery_epoch
   import kv_core_pkg::*;
   import kv_engine_pkg::*;
@@ -52,7 +52,7 @@ module kv_recovery_epoch
     // verilator lint_on UNUSEDSIGNAL
     input  wire    last_bucket_i,
 
-    // ---- what must have ended
+    // ---- work that must have ended
     // verilator lint_off UNUSEDSIGNAL
     input wire from_engine_t engine_i,
     // verilator lint_on UNUSEDSIGNAL
@@ -90,7 +90,7 @@ module kv_recovery_epoch
   logic [2:0] late_q;
   logic [3:0] quiet_q;  // what the engine's stages left behind has been heard of
 
-  // A job of memory holds a credit until it is done.
+  // Each memory job holds a credit until it is done.
   localparam int unsigned MostWrites = 127;
   typedef logic [$clog2(MostWrites+1)-1:0] credits_t;
   credits_t credits;
@@ -204,7 +204,7 @@ module kv_recovery_epoch
         end
 
         Drain: begin
-          // The earlier operation may have left work to do.
+          // The previous operation may have left work to do.
           if (turn_i.waits) state_q <= Off;
           else if (&quiet_q && downstream_i.transmit_idle) begin
             entry_o.copy <= 1'b1;
@@ -213,7 +213,7 @@ module kv_recovery_epoch
         end
         Copy: if (copied_i) state_q <= NoteLook;
 
-        // All pending notes are leftover from now on, except an older write's.
+        // From now on all pending notes are leftovers, except those of older writes.
         NoteLook: begin
           if (step_q[9]) step_q <= '0;
           state_q <= step_q[9] ? Window : Note;
@@ -229,7 +229,7 @@ module kv_recovery_epoch
           state_q    <= one_q ? Off : NoteLook;
         end
 
-        // Writes in flight go on where this node still leads.
+        // Writes in flight continue if this node still leads their slot.
         Window: begin
           state_q <= WindowLook;
           if (step_q[6]) begin

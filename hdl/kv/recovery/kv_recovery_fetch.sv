@@ -2,19 +2,19 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The items that a returning node must fetch: buckets from their leaders, lanes from all nodes that serve. Section 10
-/// of docs/design/kv-protocol.md.
+/// Tracks the items that a returning node must fetch: buckets from their leaders, lanes from all serving nodes. Section
+/// 10 of docs/design/kv-protocol.md.
 ///
-/// Behaviour: one batch at a time, of eight buckets with four ways each, or of four lanes at eight nodes each. Of its
-/// 32 items, the relevant ones are missing at first. Missing items are offered, one after another (question_o), when
-/// the batch begins, and after each tick_i when four ticks have come since the last answer. taken: the question was
-/// sent; own: this node would be asked, so the item is not missing. mine_o says that the frame at the queue's head
-/// answers a missing item. For an entry, bucket_o with answer_i names its bucket. came: the answer was taken. When
-/// nothing is missing the batch is complete, and the next begins. restart_i: the batch begins anew, with another tag,
-/// so that answers to earlier questions have no effect. A write of a count also begins anew.
-/// Latency: mine_o 1 cycle after head_i, bucket_o 0 after answer_i. A batch is begun in 34 cycles; question_o follows a change 2 cycles later.
-/// Reset: there is nothing to fetch.
-/// Requirements: taken, own only with question_o.valid.
+/// Behaviour: works on one batch at a time: eight buckets of four ways each, or four lanes at eight nodes each. Of its
+/// 32 items, the relevant ones are missing at first. Missing items are offered in turn (question_o) when the batch
+/// begins, and again after four ticks without an answer. taken: the question was sent. own: this node itself would be
+/// asked, so the item is not missing. `mine_o`: the frame at the queue's head answers a missing item. With answer_i,
+/// bucket_o is the bucket of an entry. came: the answer was taken. When no item is missing, the next batch begins.
+/// `restart_i` restarts the batch with another tag, so that earlier answers have no effect. So does writing a count.
+/// Latency: head_i to mine_o 1 cycle, answer_i to bucket_o 0. A batch begins in 34 cycles. `question_o` follows a
+/// change after 2.
+/// Reset: nothing is to be fetched.
+/// Requirements: `taken` and `own` only while question_o.valid is high.
 module kv_recovery_fetch
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -36,14 +36,14 @@ module kv_recovery_fetch
     input wire         restart_i,
     input wire         clear_i,    // nothing is to be fetched any more
 
-    // ---- what to ask for
+    // ---- questions
     output question_t        question_o,
     input  wire fetch_step_t step_i,
-    /// With answer_i the item of the answer, otherwise the requested item.
+    /// With answer_i the bucket of the answered item, otherwise of the requested item.
     input  wire              answer_i,
     output bucket_t          bucket_o,
 
-    // ---- what came
+    // ---- answers that arrived
     // verilator lint_off UNUSEDSIGNAL
     input wire kv_t head_i,
     // verilator lint_on UNUSEDSIGNAL
@@ -57,7 +57,7 @@ module kv_recovery_fetch
   end
 
   localparam int unsigned CountBits = $bits(bucket_t) + 1;
-  // The first bits of a question's number.
+  // The first bits of a question's tag.
   localparam logic [9:0] Tag = 10'h2aa;
 
   typedef enum logic [1:0] {
@@ -95,7 +95,7 @@ module kv_recovery_fetch
       .read_data_o({missing_came, missing_here})
   );
 
-  // A lane's record gives the lane by its number, and the origin by its sender.
+  // A lane's record shows the lane by its number, and the answering node by its sender.
   assign came_at = lanes_q ? {head_i.request[1:0], head_i.node} : head_i.request[4:0];
 
   logic [1:0] silent_q;  // ticks since the last answer
@@ -124,7 +124,7 @@ module kv_recovery_fetch
           node: at_q[2:0]
       };
 
-  // One adder for both.
+  // One adder serves both uses.
   logic [2:0] bucket_at;
   assign bucket_at = answer_i ? head_i.request[4:2] : at_q[4:2];
   assign bucket_o  = bucket_q + bucket_t'(bucket_at);
@@ -141,7 +141,7 @@ module kv_recovery_fetch
     mine_o <= state_q == Ask && answers && missing_came && head_i.request[31:5] == {Tag, tag_q};
   end
 
-  // ---- as many as there are
+  // ---- limits the count to the buckets that exist
 
   logic [CountBits-1:0] room_q;  // from order_i.from on
   bucket_t after;  // without the first
@@ -155,8 +155,8 @@ module kv_recovery_fetch
   assign left_o = '{count: 32'(count_q), lanes: 17'(lanes_left_q)};
 
   always_ff @(posedge clk_i) begin
-    // While answers come, nothing is asked again, because each answer takes time here, and a repeated one takes it
-    // twice.
+    // While answers come, questions are not repeated. Each answer takes time here, and a repeated question would double
+    // it.
     if (tick_i) begin
       silent_q <= silent_q + 1'b1;
       if (silent_q == '1) begin
@@ -195,7 +195,7 @@ module kv_recovery_fetch
             count_q  <= last_buckets ? '0 : count_q - CountBits'(8);
           end
         end else if (walk_q) begin
-          // Offered until it is dealt with.
+          // The question is offered until it is taken.
           ask_valid_q <= missing_here && epoch_i.here && !step_i.taken && !step_i.own;
           if (ask_valid_q ? step_i.taken || step_i.own : !missing_here) begin
             at_q <= at_q + 1'b1;

@@ -4,21 +4,21 @@
 
 /// The list of leftovers, in block RAM, and the logic that searches it. Section 8 of docs/design/kv-protocol.md.
 ///
-/// Behaviour: `find` searches from an entry on, one entry in each cycle, for the given content. With `again` it
-/// continues after the last found one. `busy` until `found` says whether there is one. Then the entry and its number
-/// stay at answer_o until the next `find`. ListFree searches for an empty entry; if there is none before, the empty
-/// entry is behind all others. `keep` puts cell_i there, `drop` empties it. Beside the entry: its write compared with
-/// the frame at the queue's head, a cycle later.
-/// Latency: 1 cycle and 1 for each entry looked at until `busy` falls.
-/// Reset: the list is empty. The same with clear_i.
-/// Requirements: `keep` and `drop` only when something was found, and before the next `find` or with it.
+/// Behaviour: `find` searches from an entry on, one entry per cycle, for the given content. With `again` it continues
+/// after the last entry found. `busy` is high during the search; then `found` shows the result. The entry and its index
+/// stay at answer_o until the next `find`. ListFree searches for an empty entry. If there is none, it returns the entry
+/// after the last. `keep` stores cell_i in the entry, and `drop` empties it. One cycle later, answer_o also compares
+/// the entry's write with the frame at the queue's head.
+/// Latency: 1 cycle, plus 1 for each entry searched, until `busy` falls.
+/// Reset: the list is empty. `clear_i` has the same effect.
+/// Requirements: `keep` and `drop` only after a successful search, and no later than the next `find`.
 module kv_recovery_leftover_list
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
   import kv_engine_pkg::*;
   import kv_recovery_pkg::*;
 #(
-    /// 2^n at most.
+    /// At most 2^Bits leftovers.
     parameter int unsigned Bits = 10
 ) (
     input wire clk_i,
@@ -52,7 +52,7 @@ module kv_recovery_leftover_list
   list_find_e what_q;
   leftover_t  entry;
 
-  // The RAM's own register keeps the found entry.
+  // The RAM's output register holds the found entry.
   logic stops, reads;
   assign reads = busy_q && !(there_q && stops);
   simple_dual_port_ram #(
@@ -104,7 +104,7 @@ module kv_recovery_leftover_list
       next_q  <= next_q + 1'b1;
     end else begin
       busy_q <= 1'b0;
-      // The list may end where it has no more room.
+      // ListFree also succeeds at the end of the list, unless the list is full.
       if (busy_q) found_q <= !ends_q || (what_q == ListFree && !high_q[Bits]);
     end
     if (ask_i.find) begin

@@ -2,19 +2,19 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The walk through the leftovers: the node asks other leaders about the outcome of theirs, and writes its own again. A
-/// part of kv_recovery; section 8 of docs/design/kv-protocol.md.
+/// The walk through the leftovers. The node asks other leaders for the outcome of their leftovers, and writes its own
+/// again. A part of kv_recovery; section 8 of docs/design/kv-protocol.md.
 ///
-/// Behaviour: after a tick and when an epoch was entered there is a walk, with due_o until it has come to the list's
-/// end. start_i goes to the next leftover, with active_o until it is handled. A step is taken in each cycle with go_i,
-/// and may start an operation (order_*). If another node leads its slot, that node is asked for the location
-/// (request_o). If this node leads it, the leftover takes a place of the window, one at a time. It is sent to the
-/// members that have not answered, again with each tick. If a client's write takes the place first, the leftover gets
-/// another turn. leftover_done_i: all have answered; then own_done_o until it has been started, and it leaves the list.
-/// The walk that follows asks no node. again_o: a leftover is requested or sent once more.
-/// Latency: 6 cycles to ask, 4 and 2 for each used place and 8 to take, besides operations and the search.
-/// Reset: no walk, and no leftover in the window. The same with forget and clear_i.
-/// Requirements: start_i only when not active_o, and with due_o or own_done_o. heard_i is for place_o and the cell's
+/// Behaviour: a walk begins after a tick and when an epoch was entered. `due_o` is high until it reaches the end of the
+/// list. start_i handles the next leftover, with active_o until that is done. Each cycle with go_i is a step, which may
+/// start an operation (order_*). If another node leads the leftover's slot, it is asked for the location (request_o).
+/// If this node leads it, the leftover takes a place of the window; only one leftover has a place at a time. It is sent
+/// to the members that have not answered, and again at each tick. If a client's write takes the place first, the
+/// leftover gets another turn. `leftover_done_i`: all have answered. `own_done_o` then stays high until start_i, and
+/// the leftover leaves the list. The next walk asks no other node. `again_o`: a leftover is requested or sent again.
+/// Latency: 6 cycles to ask; to take a place, 4, 2 for each used place, and 8; besides operations and the search.
+/// Reset: no walk, and no leftover in the window. `forget` and clear_i have the same effect.
+/// Requirements: start_i only when not active_o, and with due_o or own_done_o. `heard_i` answers place_o and the cell's
 /// slot, in the next cycle.
 module kv_recovery_leftover_settle
   import kv_frame_pkg::*;
@@ -84,8 +84,8 @@ module kv_recovery_leftover_settle
   cell_from_e cell_from;
   assign step_o  = '{active: state_q != Off, order: order, cell_from: cell_from, again: again};
   assign due_o   = walk_q;
-  // It begins with the last place, because clients' writes take the first ones, and a write whose place is taken here
-  // must wait.
+  // The search begins with the last place, because clients' writes take the first places, and a write whose place is
+  // used must wait.
   assign place_o = ~step_q;
 
   logic [LeftoverBits-1:0] list_at;
@@ -102,7 +102,7 @@ module kv_recovery_leftover_settle
   logic takes, replays;  // this node leads
   assign takes = heard_i.mine && !own_q;
   assign replays = heard_i.mine && own_q && {1'b0, own_at_q} == at_q && ask_q && !epoch_i.alone;
-  // A leftover that takes a place of the window is sent for the first time without another look at the list.
+  // A leftover that takes a place of the window is first sent without another look at the list.
   assign again = turn_i.go && state_q == Go && epoch_i.here && (replays || (!heard_i.mine && ask_q && asked_q));
   assign request_o = {TagLeftover, (22 - LeftoverBits)'(0), at_q[LeftoverBits-1:0]};
 
@@ -169,19 +169,19 @@ module kv_recovery_leftover_settle
           own_place_q <= place_o;
           own_at_q    <= at_q[LeftoverBits-1:0];
           own_q       <= !heard_i.used;
-          // A leader that has not opened has room; another one tries again with the next walk.
+          // A leader that has not opened has a free place. Another leader tries again in the next walk.
           state_q     <= !heard_i.used ? Took : step_q == '1 ? Off : Take;
         end
         Took: begin
           step_q  <= '0;
           state_q <= Replay;
-          // Meanwhile a client's write has taken the place.
+          // A client's write has taken the place in the meantime.
           if (!heard_i.settled && !epoch_i.alone) begin
             own_q   <= 1'b0;
             state_q <= Off;
           end
           if (epoch_i.alone) begin
-            // Alone: it is done, or has to wait for the lease.
+            // If this node is alone, the leftover is done or waits for the lease.
             own_q   <= heard_i.settled;
             at_q    <= at_q + 1'b1;
             state_q <= Off;

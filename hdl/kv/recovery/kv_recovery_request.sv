@@ -2,19 +2,19 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The handling of a request that the engine handed on. A part of kv_recovery; sections 8 and 10 of
+/// Handles a request that the engine handed on. A part of kv_recovery; sections 8 and 10 of
 /// docs/design/kv-protocol.md.
 ///
-/// Behaviour: start_i begins; active_o until it is done. A step is taken in each cycle with go_i, and may start an
-/// operation (order_*). `enter` and `entered` are noted (greeting_o). A lane's record is taken if it was missing
-/// (mine_i). An entry that was missing, or that tells the outcome of a leftover, and a request about a location that is
-/// leftover here settle that location's leftovers. Each of them took effect or never did, as the received frame shows.
-/// Then the engine continues with the frame. For a client's read or write kv_walk searches the candidates. All other
-/// requests have no effect.
+/// Behaviour: start_i begins, and active_o is high until the request is done. Each cycle with go_i is a step, which may
+/// start an operation (order_*). `enter` and `entered` are noted (greeting_o). A lane's record is accepted if it was
+/// missing (mine_i). Two kinds of frames settle all leftovers of their location: an entry that was missing or shows a
+/// leftover's outcome, and a request for a location that is leftover here. The received frame decides whether each
+/// write took effect. Then the engine continues with the frame. For a client's read or write kv_walk searches the
+/// candidates. All other requests have no effect.
 /// Latency: at least 6 cycles, besides operations and searches.
 /// Reset: nothing is in progress.
-/// Requirements: start_i only when not active_o. head_i has been there for a cycle, and stays. heard_i is for the
-/// cell's slot, in the next cycle.
+/// Requirements: start_i only when not active_o. `head_i` has been stable for a cycle, and stays so. `heard_i` answers
+/// for the cell's slot, in the next cycle.
 module kv_recovery_request
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -39,7 +39,7 @@ module kv_recovery_request
     // verilator lint_on UNUSEDSIGNAL
     output greeting_t         greeting_o,
 
-    // ---- what was asked for
+    // ---- requested items
     input  wire          mine_i,
     input  wire bucket_t bucket_i,
     output logic         came_o,
@@ -76,7 +76,7 @@ module kv_recovery_request
   assign step_o = '{active: state_q != Off, order: order, cell_from: cell_from, again: 1'b0};
   assign ends_o = turn_i.go && state_q == End;
 
-  // ---- the request, a cycle late
+  // ---- the request, one cycle late
 
   logic entry_q, leftover_q, known_q, looks;
   bucket_t bucket_q;
@@ -84,7 +84,7 @@ module kv_recovery_request
     entry_q <= head_i.kv.kind == KindEntry;
     leftover_q <= head_i.kv.request[31:LeftoverBits] == {TagLeftover, (22 - LeftoverBits)'(0)}
         && head_i.kv.detail[4:0] == StatusOk;
-    // A lane's record: of which something was heard ever.
+    // A lane's record is known if the lane ever had a request.
     known_q <= head_i.kv.key[31:0] != '0 || head_i.kv.version != '0 || head_i.kv.detail[4:0] != '0;
     if (engine_i.handed_on) bucket_q <= engine_i.looked_in;
   end
@@ -124,7 +124,7 @@ module kv_recovery_request
 
   // ---- leftovers
 
-  // The received frame shows that the leftover's write took effect.
+  // True if the received frame shows that the leftover's write took effect.
   logic stays;
   assign stays = list_i.newer || (list_i.equal && (entry_q ? heard_i.same : list_i.same));
 
@@ -153,14 +153,14 @@ module kv_recovery_request
         order.head  = 1'b1;
       end
       EntryFind: if (turn_i.go && !list_i.busy) cell_from = CellList;
-      // Does the node have the data that came?
+      // OpLook checks whether the node already has the received data.
       SearchBegin: begin
         order.valid = leads;
         order.op    = OpLook;
         order.flag  = 1'b1;
         order.head  = 1'b1;
       end
-      // All leftovers of the location are settled.
+      // Settles all leftovers of the location.
       Search: begin
         if (drops) cell_from = CellList;
         order.valid = drops;
@@ -203,7 +203,7 @@ module kv_recovery_request
             default: state_q <= client_q ? Walk : Search;
           endcase
         end
-        // An entry for a leftover: of which location? Else it was settled meanwhile.
+        // The entry answers for a leftover: find its location. If it is not in the list, it has been settled meanwhile.
         EntryFind:
         if (!list_i.busy)
           state_q <= list_i.found && list_i.valid && list_i.what.way == head_i.kv.detail[7:6] ? EntryLook : Free;

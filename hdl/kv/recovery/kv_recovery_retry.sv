@@ -2,18 +2,18 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Messages that are repeated because no answer has come: this node's writes in flight, and questions for commits. A
-/// part of kv_recovery; sections 5 and 6 of docs/design/kv-protocol.md.
+/// Repeats messages that were not answered: this node's writes in flight, and questions for commits. A part of
+/// kv_recovery; sections 5 and 6 of docs/design/kv-protocol.md.
 ///
-/// Behaviour: after a tick, if the window is not empty, and after an epoch was entered there is a walk through the
-/// window, with writes_o until it has come to the end. A write is sent again if the walk before has seen it as well,
-/// and in any case after an epoch was entered. After the engine's pending, once for each tick, there is a walk through
-/// the notes, with notes_o. For notes in that cell of the filter the commit is requested. start_i goes to the next
-/// place or, if there is none, to the next note, with active_o until that is handled. A step is taken in each cycle
-/// with go_i, and may start an operation (order_*).
+/// Behaviour: a walk through the window begins after a tick, if the window is not empty, and when an epoch was entered.
+/// `writes_o` is high until the walk ends. A write is sent again if the previous walk also saw it, and always after an
+/// epoch was entered. A `pending` of the engine starts a walk through the notes, once per tick, with notes_o. It
+/// requests the commits of all notes in that cell of the filter. `start_i` handles the next place or, after the last
+/// place, the next note, with active_o until that is done. Each cycle with go_i is a step, which may start an operation
+/// (order_*).
 /// Latency: 2 cycles for each place or note, besides operations.
 /// Reset: no walk.
-/// Requirements: start_i only when not active_o, and with writes_o or notes_o. heard_i is for place_o, in the next
+/// Requirements: start_i only when not active_o, and with writes_o or notes_o. `heard_i` answers place_o, in the next
 /// cycle.
 module kv_recovery_retry
   import kv_frame_pkg::*;
@@ -65,8 +65,8 @@ module kv_recovery_retry
   assign step_o  = '{active: state_q != Off, order: order, cell_from: CellKeep, again: again};
   assign place_o = place_q;
 
-  // The write at each place when the walk was there the last time. It is read a cycle late. The walk stays for the
-  // whole of an operation, and when it returns to the beginning, walk_all_q is used instead.
+  // The write that the previous walk saw at each place. It is read one cycle late. The walk stays at a place during an
+  // operation, and after returning to the first place it uses walk_all_q instead.
   logic [7:0] walked, walked_q;
   always_ff @(posedge clk_i) walked_q <= walked;
   lutram #(
@@ -91,7 +91,7 @@ module kv_recovery_retry
         order.at     = 9'(place_q);
         order.window = 1'b1;
       end
-      // Again, if it is the one that was here the last time.
+      // The write is repeated if the previous walk saw it too.
       WriteGo: begin
         order.valid = here_i && (walk_all_q || walked_q == cell_i.request[7:0]);
         order.op    = OpRetry;

@@ -2,19 +2,19 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The walk through a key's candidates for a read or write that did not find it in the first one. A part of kv_recovery_request; sections 2, 5 and 6 of
-/// docs/design/kv-protocol.md.
+/// The walk through a key's candidates, for a read or write that did not find the key in the first one. A part of
+/// kv_recovery_request; sections 2, 5 and 6 of docs/design/kv-protocol.md.
 ///
-/// Behaviour: start_i begins; active_o until it is done. A step is taken in each cycle with go_i, and may start an
-/// operation (order_*). It searches one candidate after another (a read from the second one on), to the first that has
-/// the key or a write in progress. The engine continues with the request in that one. If there is none, a read
-/// continues in the last one, which does not have the key either. A write continues in the bucket for a new key, with
-/// version_o. With cell_o the operation's bucket becomes the first one with its bits [19:8] XORed by offset_o, which is
-/// 0 while there is no walk.
-/// Latency: 2 cycles and 2 for each candidate, besides operations; 2 and 1 for each candidate more for a write that finds no key.
+/// Behaviour: start_i begins, and active_o is high until the walk is done. Each cycle with go_i is a step, which may
+/// start an operation (order_*). It searches the candidates in order (a read from the second one on) up to the first
+/// with the key or a write in progress. There the engine continues the request. If there is none, a read continues in
+/// the last one, also without the key. A write continues in the bucket for a new key, with version_o. `cell_o` sets the
+/// operation's bucket: the first candidate, with bits [19:8] XORed by offset_o (0 outside a walk).
+/// Latency: 2 cycles and 2 per candidate, besides operations; a write that finds no key: 2 and 1 per candidate more.
 /// Reset: no walk.
-/// Requirements: start_i only when not active_o and with more than one candidate; read_i, hash_i and bucket_mask_i, with ones where a bucket's number has no bits, have
-/// been there for two cycles, and stay. seen_valid_i with seen_i: the operation is done; go_i is low while it is not.
+/// Requirements: start_i only when not active_o and with more than one candidate. `read_i`, hash_i and bucket_mask_i
+/// (ones above a bucket's number) are stable from two cycles before. `seen_valid_i` ends an operation; until then go_i
+/// is low.
 module kv_walk
   import kv_core_pkg::*;
   import kv_engine_pkg::*;
@@ -67,7 +67,7 @@ module kv_walk
     last_q   <= {!bucket_mask_i[10], !bucket_mask_i[9], 1'b1};
   end
 
-  // ---- what was seen
+  // ---- findings
 
   logic here_q, under_way_q, few_q;  // the key; a write; the first bucket has room for a new one
   logic [1:0][4:0] keys_q;  // of the groups
@@ -92,7 +92,7 @@ module kv_walk
       .read_data_o(next)
   );
 
-  // ---- the version: the newest of those that are ahead of the chosen bucket's by at most 2^28
+  // ---- the version: the newest among those that are ahead of the chosen bucket's version by at most 2^28
 
   logic [31:0] base_q, best_q;
   // verilator lint_off UNUSEDSIGNAL

@@ -2,45 +2,45 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The staged registers as the core works with them, and how an epoch is entered.
+/// The core's working copies of the staged registers, and the sequence that enters an epoch.
 ///
-/// Behaviour: walks through the register file (kv_registers) word by word. It does so once after reset, so that every
-/// word gets its reset value (initialises), and when an epoch is entered, to copy the staged ones. When the epoch has
-/// been entered, it goes to the word `epoch` (reports).
+/// Behaviour: steps through the register file (kv_registers) word by word in two cases. After reset each word gets its
+/// reset value (initialises). When an epoch is entered, the staged words are copied. At the end the word `epoch` gets
+/// the new epoch (reports).
 ///
 ///     begin_i           -\___________________________  epoch_i is the new one
 ///     entering_o.valid  _/-----------------------\___  to `entered`; its epoch is the new one
-///     step_i.copy       _______/-\___________________  the engine is drained: nobody needs the old copies any more
+///     step_i.copy       _______/-\___________________  the engine is drained: the old copies are no longer needed
 ///     entering_o.copied ________________/-\__________  staged_o, peers and leaders are new from this cycle on
 ///     step_i.entered    ______________________/-\____  leftovers are noted, the window is sorted out
 ///
 /// In an epoch whose low 16 bits are 0, no node is a member.
-/// Latency: initialises for 128 cycles; copy to copied 92, and one for each cycle with taken_i. Peers and leaders: in the same
-/// cycle.
-/// Reset: an epoch being entered is forgotten. The peers and leaders in use are not cleared, but no node is a member.
-/// Requirements: begin_i only while idle_o. copy comes once for each epoch, and entered once after copied.
+/// Latency: initialise 128 cycles; copy to copied 92, plus one per cycle with taken_i; peers and leaders 0.
+/// Reset: an epoch being entered is forgotten. Peers and leaders are not cleared, but no node is a member.
+/// Requirements: begin_i only while idle_o. `copy` comes once for each epoch, and `entered` once after
+/// `copied`.
 module kv_configuration
   import kv_core_pkg::*;
   import kv_registers_pkg::*;
 #(
-    /// Number of users that ask for leaders and addresses; at least 1.
+    /// Number of blocks that look up leaders and addresses; at least 1.
     parameter int unsigned Askers = 2
 ) (
     input wire clk_i,
     input wire rst_i,
 
-    // The file of registers.
+    // The register file.
     output register_walk_t        walk_o,
-    /// The file is read for another user.
+    /// Another block reads the file in this cycle.
     input  wire                   taken_i,
-    /// The word that was read in the cycle before.
+    /// The word that was read in the previous cycle.
     input  wire            [31:0] word_i,
-    /// The file is written for another user, so the report waits.
+    /// Another block writes the file in this cycle, so the report waits.
     input  wire                   written_i,
 
     input  wire         begin_i,
     input  wire  [31:0] epoch_i,
-    /// No epoch is being entered, and the file is initialised.
+    /// The file is initialised, and no epoch is being entered.
     output logic        idle_o,
 
     // kv_recovery.
@@ -141,7 +141,7 @@ module kv_configuration
 
   // ---- the copies
 
-  // The collected part of a peer's record.
+  // The parts of a peer's record that have been read so far.
   logic [47:0] mac_q;
   logic [31:0] ip_q;
   logic peer_write, leader_write;
@@ -194,7 +194,7 @@ module kv_configuration
       .read_data_o(at)
   );
 
-  // Nodes are below 8: three bits of the four that a slot has.
+  // Node numbers are below 8, so three of a slot's four bits are enough.
   logic [7:0][2:0] copied_leaders;
   logic [Askers-1:0][4:0] leader_index;
   logic [Askers-1:0][7:0][2:0] leaders;

@@ -2,26 +2,26 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The event counters of docs/reference/kv-registers.md, in one small block RAM, though an event of every
-/// kind can happen at once.
+/// The event counters of docs/reference/kv-registers.md, in one small block RAM, although one event of every kind can
+/// occur in the same cycle.
 ///
-/// Behaviour: every input counts one event in every cycle. A counter's low 8 bits are where they can count at once: in
-/// flip-flops, or, for indexed counters, in LUT RAM. The block RAM has all 32 bits from its last visit to that counter.
-/// It visits one in each cycle, all in turn, and carries into the high bits if the low ones have wrapped since. A read
-/// is such a visit, out of turn, so it returns the exact value. Counters wrap at 2^32. clear_i, and reset, set all to 0
-/// (clearing_o); events until clearing_o falls are not counted.
-/// Latency: a read_i in the next cycle sees an event; read_data_o 1 cycle after read_i, for that cycle only. Clearing
-/// takes 129 cycles.
-/// Reset: begins to clear.
-/// Requirements: no read while clearing_o, nor in two cycles in a row: else a counter could wrap
-/// twice unvisited.
+/// Behaviour: each input can count one event per cycle. The low 8 bits of a counter are in flip-flops or, for indexed
+/// counters, in LUT RAM. There they count at once. The block RAM has all 32 bits, as of the last visit to the counter.
+/// One counter is visited per cycle, in turn, and the visit carries into the high bits if the low bits have wrapped
+/// since. A read is also such a visit, so it returns the exact value. Counters wrap at 2^32. `clear_i` or reset sets
+/// all to 0 (clearing_o). Events are not counted until clearing_o falls.
+/// Latency: read_i sees an event in the next cycle. `read_data_o` is valid only 1 cycle after read_i. Clearing takes
+/// 129 cycles.
+/// Reset: starts clearing.
+/// Requirements: no read while clearing_o, and no reads in two consecutive cycles. Otherwise a counter could wrap twice
+/// between visits.
 module kv_counters
   import kv_core_pkg::*;
   import kv_registers_pkg::*;
 #(
-    /// Words from FramesKvOffset to the last counter's end: a power of two.
+    /// Number of words from FramesKvOffset to the end of the last counter: a power of two.
     localparam int unsigned Words = 128,
-    /// Counters without an index, from FramesKvOffset on.
+    /// Number of counters without an index, from FramesKvOffset on.
     localparam int unsigned Events = 11,
     localparam int unsigned IndexWidth = $clog2(Words)
 ) (
@@ -32,7 +32,7 @@ module kv_counters
     input wire events_t events_i,
     // verilator lint_on UNUSEDSIGNAL
 
-    /// The register at FramesKvOffset + 4 read_index_i; those that do not exist are 0.
+    /// Reads the register at FramesKvOffset + 4 read_index_i. Registers that do not exist return 0.
     input  wire                   read_i,
     input  wire  [IndexWidth-1:0] read_index_i,
     output logic [          31:0] read_data_o,
@@ -43,7 +43,7 @@ module kv_counters
 
   localparam int unsigned LowBits = 8;
 
-  // Where a group begins, in words of its own size.
+  // Where each group begins, in units of the group's size.
   localparam int unsigned RepliesGroup = 32'(RepliesOffset - FramesKvOffset) / (4 * RepliesCount);
   localparam int unsigned ReceivedGroup = 32'(ReceivedOffset - FramesKvOffset) / (4 * ReceivedCount);
   localparam int unsigned SentGroup = 32'(SentOffset - FramesKvOffset) / (4 * SentCount);
@@ -57,7 +57,7 @@ module kv_counters
     $fatal(1, "the counters' registers have moved: look at the groups in %m");
   end
 
-  // ---- whom to visit
+  // ---- the counter to visit
 
   logic clearing_q;
   logic [IndexWidth-1:0] scan_q, index, visited_q;
@@ -116,7 +116,7 @@ module kv_counters
     if (rst_i) add_q <= '0;
   end
 
-  // Replies are 16 of 32, so that their upper index bit is not the visited one's.
+  // Only 16 of the 32 replies exist, so the upper index bit does not belong to the visited one.
   for (genvar i = 0; i < 3; i++) begin : gen_group
     localparam logic [4:0] Mask = i == 0 ? 5'd15 : 5'd31;
     logic [LowBits-1:0] counted;
@@ -134,7 +134,7 @@ module kv_counters
     );
   end
 
-  // ---- the sum: the value in the RAM, plus the events that were counted since
+  // ---- the sum: the value in the RAM plus the events counted since then
 
   logic [31:0] stored, sum;
   logic [LowBits-1:0] now;
@@ -147,7 +147,7 @@ module kv_counters
     else if (32'(visited_q[IndexWidth-1:5]) == SentGroup) now = low[2];
   end
 
-  // Two visits one after the other may both find the RAM as it was before: both get it right.
+  // Two consecutive visits may both read the RAM's old value. Both compute the correct sum.
   assign sum = {stored[31:LowBits] + (32 - LowBits)'(now < stored[LowBits-1:0]), now};
   assign read_data_o = sum;
 

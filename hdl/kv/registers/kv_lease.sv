@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The core's clock, and the lease that ends by it. A part of kv_registers.
+/// The core's clock, and the lease that ends by this clock. A part of kv_registers.
 ///
-/// Behaviour: cycles_o is the register of that name: its high word is as it was when the low one was read. A write of the lease's high word sets both, and
-/// all ones is for ever.
+/// Behaviour: cycles_o is the register `cycles`. Its high word is latched when the low word is read. A write of the
+/// lease's high word sets both words. All ones means for ever.
 /// Latency: leased_o 1 cycle. The lease ends with the first cycle in which `cycles` could be read as the lease's value.
-/// Reset: it is cycle 0, and there is no lease.
+/// Reset: the clock is 0, and there is no lease.
 /// Requirements: none.
 module kv_lease
   import kv_core_pkg::*;

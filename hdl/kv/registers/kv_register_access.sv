@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The bus of the registers, and an access's way through them. A part of kv_registers.
+/// The register bus, and the steps of an access. A part of kv_registers.
 ///
-/// Behaviour: an access takes three or four cycles. In its first cycle the address is registered, and in the second the
-/// word is requested (look_o). A read's third is its last. In a write's third its bytes are merged with the word, and
-/// in the fourth the write happens (write_o), if it has bytes and goes to the file. Everything else reads as 0. No
-/// access begins while the file is initialised, and no access to a counter while counters are cleared.
-/// Latency: address (and data) in to response 5 cycles for a read, 6 for a write, an access every 5 or 6.
+/// Behaviour: an access takes three or four cycles. The first registers the address, and the second requests the word
+/// (look_o). The third is a read's last. In a write it merges the new bytes with the word, and in the fourth cycle the
+/// write happens (write_o), if it has bytes and its word is in the file. Other addresses read as 0. No access begins
+/// while the file is initialised, and none to a counter while the counters are cleared.
+/// Latency: 5 cycles from address (and data) to response for a read, 6 for a write; one access every 5 or 6 cycles.
 /// Reset: forgets the access in progress.
 /// Requirements: word_i and counter_i come in the cycle after look_o.
 module kv_register_access
@@ -20,7 +20,7 @@ module kv_register_access
     input  wire kv_axil_req_t s_axil_req,
     output kv_axil_resp_t     s_axil_resp,
 
-    /// The file is being initialised; the counters are being cleared.
+    /// The file is being initialised (initialises_i); the counters are being cleared (clearing_i).
     input wire initialises_i,
     input wire clearing_i,
     /// No epoch is being entered.
@@ -87,7 +87,7 @@ module kv_register_access
   assign look_o = '{valid: second_q, reads: reads_q, in_file: in_file_q, in_counters: in_counters_q, word: word_q};
   assign read_data = in_file_q ? word_i : in_counters_q ? counter_i : '0;
 
-  // ---- what is written
+  // ---- writes
 
   logic differs, differs_q;
   logic [31:0] given, merged, merged_q;

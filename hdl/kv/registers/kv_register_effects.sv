@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// Immediate effects of a write to a register. A part of kv_registers.
+/// Performs the immediate effects of a write to a register. A part of kv_registers.
 ///
-/// Behaviour: direct_o and fetch_o are the registers of those names. clear_counters_o and clear_table_o are the
-/// requests of control's bits, each once. bucket_bits and control.clear_table have an effect in no epoch only (none_i).
-/// bucket_bits takes 8 to MostBucketBits (takes_bits_o), and clears the table if it changes.
-/// Latency: 1 cycle; none to takes_bits_o, which says whether a write of bucket_bits is kept.
-/// Reset: as docs/reference/kv-registers.md has it.
+/// Behaviour: direct_o and fetch_o are the registers of those names. `clear_counters_o` and clear_table_o pulse when
+/// the bits of these names in `control` are written. `bucket_bits` and control.clear_table take effect only in no epoch
+/// (none_i). `bucket_bits` accepts 8 to MostBucketBits (takes_bits_o), and clears the table if it changes.
+/// Latency: 1 cycle; 0 to takes_bits_o, which shows whether a write of bucket_bits is accepted.
+/// Reset: values as in docs/reference/kv-registers.md.
 /// Requirements: none.
 module kv_register_effects
   import kv_core_pkg::*;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// All writable registers, in LUT RAM, and the values that are read from other blocks in their place. A part of
-/// kv_registers.
+/// The LUT RAM with all writable registers, and the values that replace it for reads of other blocks' registers. A part
+/// of kv_registers.
 ///
-/// Behaviour: one word is read in a cycle: for an access (look_i), else for kv_configuration (walk_i), else for
-/// kv_sources (source_i). word_o is the value for an access, filed_o the content of the file. A valid write (kept_i)
-/// has priority over the writes of kv_configuration: each word's value after a reset, and the entered epoch.
+/// Behaviour: one word is read per cycle, with this priority: for an access (look_i), for kv_configuration (walk_i),
+/// for kv_sources (source_i). `word_o` is the value for an access, and filed_o the content of the file. A valid write
+/// (kept_i) has priority over kv_configuration's writes, which are the reset values and the entered epoch.
 /// Latency: 1 cycle.
-/// Reset: none: kv_configuration initialises it.
+/// Reset: none. `kv_configuration` initialises the file.
 /// Requirements: none.
 module kv_register_file
   import kv_frame_pkg::*;
@@ -23,7 +23,7 @@ module kv_register_file
     // verilator lint_off UNUSEDSIGNAL  // not all of each matters here
     input wire register_look_t look_i,
     input wire register_walk_t walk_i,
-    /// The word of the list of sources.
+    /// The word of the source list that is read.
     input wire [4:0] source_i,
     input wire register_write_t write_i,
     // verilator lint_on UNUSEDSIGNAL
@@ -32,7 +32,7 @@ module kv_register_file
     /// The present epoch.
     input wire [31:0] epoch_i,
     input wire state_t state_i,
-    /// The high word as it was when the low one was read.
+    /// The high word is latched when the low word is read.
     input wire [63:0] cycles_i,
     input wire fetch_left_t left_i,
 
@@ -71,7 +71,7 @@ module kv_register_file
       .read_data_o(filed_o)
   );
 
-  // ---- values that are read from elsewhere
+  // ---- values that come from other blocks
 
   logic is_special, is_special_q;
   logic [31:0] special, special_q;

@@ -2,42 +2,42 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The registers of the kv core, docs/reference/kv-registers.md, behind AXI4-Lite, and their outputs to the other
-/// blocks: a part for each job, and the connections between them.
+/// The registers of the kv core behind AXI4-Lite (docs/reference/kv-registers.md), with their outputs to the other
+/// blocks. The module connects one part for each job.
 ///
-/// Behaviour: all writable values are kept in a file in LUT RAM (kv_register_file), and read back from there. Values
-/// that other blocks need are also in flip-flops (kv_register_effects). A write merges its bytes with the present word.
-/// A write without bytes has no effect. Bits without a meaning (node above [2:0], the upper halves of members,
-/// udp_port, peer_mac_high and peer_port, control above [1:0]) read as 0.
-/// Reserved and read-only words ignore writes. Every response is OKAY.
+/// Behaviour: all writable values are stored in a file in LUT RAM (kv_register_file), which reads return. Values for
+/// other blocks are also in flip-flops (kv_register_effects). A write merges its bytes with the stored word, and a
+/// write without bytes has no effect. Unused bits (node above [2:0], the upper halves of members, udp_port,
+/// peer_mac_high and peer_port, control above [1:0]) read as 0. Reserved and read-only words ignore writes. Every
+/// response is OKAY.
 ///
-/// Epochs. The file has the staged registers as written; the copies that the core works with are
-/// kv_configuration's. Writing another epoch than the present one begins its handshake with kv_recovery.
-/// From step_i.entered on `epoch` reads as the new one, and not before. So a reader of the new value knows that the old
-/// epoch has ended, and that state.leftovers counts them all. Until then state.entering is 1, and writes of `epoch` and
-/// of staged registers are ignored. No access waits for that, because the network decides how long it takes.
-/// bucket_bits and control.clear_table have an effect only in an epoch whose low 16 bits are 0, and while no other is
-/// being entered. Otherwise they are ignored.
-/// bucket_bits takes 8 to MostBucketBits, and clears the table if it changes.
+/// Epochs. The file has the staged registers as written. `kv_configuration` has the copies that the core uses.
+/// Writing a new value to `epoch` starts its handshake with kv_recovery. `epoch` reads as the new one from
+/// step_i.entered on, and not before. So whoever reads the new value knows that the old epoch has ended, and that
+/// state.leftovers counts all leftovers. Until then state.entering is 1, and writes of `epoch` and of staged
+/// registers are ignored. Accesses do not wait for that, because the network decides how long it takes. bucket_bits
+/// and control.clear_table take effect only in an epoch whose low 16 bits are 0, and while no other epoch is being
+/// entered. Otherwise they are ignored. `bucket_bits` accepts 8 to MostBucketBits, and clears the table if it
+/// changes.
 ///
-/// A table that is partly beyond memory, or that begins within a page of 4096 bytes, does not fit. Then
-/// settings_o.misplaced is high, from when the registers say so until a table that fits is cleared, and clear_table_o
-/// does not come (kv_table_fit).
+/// A table does not fit if part of it is beyond memory or if it begins inside a page of 4096 bytes.
+/// `settings_o.misplaced` is then high until a table that fits is cleared, and clear_table_o does not come
+/// (kv_table_fit).
 ///
-/// Sources: see kv_sources. After a write of source_ip or source_mask no address is allowed until its table is rebuilt:
-/// 1027 cycles from the response, one more for each access, and 92 for an epoch that is entered meanwhile.
+/// Sources: see kv_sources. After a write of source_ip or source_mask no address is allowed until the table is rebuilt.
+/// This takes 1027 cycles from the response, plus one for each access, and 92 if an epoch is entered meanwhile.
 ///
-/// Counters: see kv_counters. After clear_counters the next read of a counter waits until all are
-/// 0.
-/// Latency: address (and data) in to response 5 cycles for a read, 6 for a write, an access every 5
-/// or 6; not before 131 cycles after reset, nor a counter's 133 cycles after clear_counters was
-/// written. Outputs change with the response of a write, settings_o.leased one cycle later, clear_table_o three. step_i.copy to
-/// entering_o.copied: 92 cycles, and one for each access meanwhile. Peers and leaders: in the same cycle.
+/// Counters: see kv_counters. After clear_counters the next read of a counter waits until all counters are 0.
+/// Latency: 5 cycles from address (and data) to response for a read, 6 for a write; one access every 5 or 6
+/// cycles. The first access waits up to 131 cycles after reset, and a counter up to 133 after clear_counters.
+/// Outputs change with the response of a write, settings_o.leased one cycle later, and clear_table_o three
+/// cycles later. 92 cycles from step_i.copy to entering_o.copied, plus one for each access; 0 for peers and
+/// leaders.
 /// The lease ends with the first cycle in which `cycles` could be read as the lease's value.
-/// Paths: none between the bus and the rest, nor from input to output except those of the look-ups.
-/// Reset: all registers are as docs/reference/kv-registers.md has them; an epoch being entered is forgotten.
-/// The peers and leaders in use are not cleared, but no node is a member.
-/// Requirements: as kv_configuration's.
+/// Paths: none between the bus and the rest, nor from input to output, except those of the look-ups.
+/// Reset: registers have the values of docs/reference/kv-registers.md, and an epoch being entered is forgotten. The
+/// copies of peers and leaders are not cleared, but no node is a member.
+/// Requirements: those of kv_configuration.
 module kv_registers
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -45,7 +45,7 @@ module kv_registers
 #(
     /// The core's parameters that software reads in `capability`.
     parameter kv_config_t  Config = DefaultConfig,
-    /// The blocks that ask for leaders and addresses, at least 1: the engine; kv_recovery and transmit.
+    /// The number of blocks that look up leaders and addresses, at least 1: the engine; kv_recovery and transmit.
     parameter int unsigned Askers = 2
 ) (
     input wire clk_i,
@@ -61,17 +61,17 @@ module kv_registers
     input wire who_ask_t [Askers-1:0] ask_i,
     output who_t [Askers-1:0] who_o,
 
-    /// Whether frames from there are taken, in the same cycle.
+    /// Looks up in the same cycle whether frames from this source are allowed.
     input  wire  [31:0] source_i,
     output logic        allowed_o,
 
-    /// Once: control.clear_table, or other bucket_bits.
+    /// A pulse: control.clear_table was written, or bucket_bits changed.
     output logic clear_table_o,
 
     output fetch_order_t     fetch_o,
     input  wire fetch_left_t fetch_left_i,
 
-    /// The register with that name, except `entering`.
+    /// The register `state`, except `entering`.
     input wire state_t  state_i,
     input wire events_t events_i
 );
@@ -130,7 +130,7 @@ module kv_registers
       .filed_o (filed)
   );
 
-  // ---- what comes of it
+  // ---- effects of a write
 
   direct_t direct;
   logic leased, misplaced, none, clear_counters, clear_table;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// Whether the table fits into memory. A part of kv_registers.
+/// Checks whether the table fits into memory. A part of kv_registers.
 ///
-/// Behaviour: a table that is partly beyond memory, or that begins within a page of 4096 bytes, does not fit:
-/// misplaced_o, from when the registers say so until a table that fits is cleared. clear_i becomes clear_o if it fits.
+/// Behaviour: a table does not fit if part of it is beyond memory or if it begins inside a page of 4096 bytes. Then
+/// misplaced_o is high until a table that fits is cleared. `clear_i` becomes clear_o if the table fits.
 /// Latency: clear_i to clear_o 3 cycles.
 /// Reset: the table fits.
 /// Requirements: bucket_bits is MinBucketBits to MostBucketBits.
@@ -23,8 +23,8 @@ module kv_table_fit
     output logic         misplaced_o
 );
 
-  // A table of 2^n bytes whose base is below the end of memory exceeds it if the base is in the last 2^n bytes, but not
-  // at their beginning. larger_q: the address bits beyond those of the smallest table that lie within the table.
+  // A table of 2^n bytes with its base inside memory is too long if the base is within the last 2^n bytes, but not at
+  // their start. `larger_q`: the address bits within the table, beyond those of the smallest table.
   localparam int unsigned Larger = MostBucketBits - MinBucketBits;
   logic [Larger-1:0] larger_q;
   function automatic logic fits(logic [63:0] base, logic [AddressBits-1:0] inside_bits);

@@ -2,12 +2,12 @@
 `default_nettype none
 `include "attributes.svh"
 
-/// The hash of a key: hash_of of kv_frame_pkg in two thirds of its LUTs.
+/// Computes the hash of a key: hash_of of kv_frame_pkg with two thirds of its LUTs.
 ///
-/// Behaviour: hash_o is hash_of(key_i). Terms that several of its bits share are computed once: parities of at most six
-/// bits, of the key and of such parities. A search found the table of these terms. It repeatedly takes the set that
-/// saves most LUTs of six inputs. Any other table gives the same hash, with more LUTs: a parity of the table replaces
-/// the part of HashMask that it covers, and the rest is taken from the key.
+/// Behaviour: hash_o is hash_of(key_i). Terms that several bits share are computed once. A term is a parity of at most
+/// six bits, each from the key or from another term. A search found the table of terms by repeatedly taking the set
+/// that saves most 6-input LUTs. Any other table gives the same hash with more LUTs: each term replaces the part of
+/// HashMask that it covers, and the rest comes from the key.
 /// Latency: 0 cycles.
 /// Reset: none.
 /// Requirements: none.
@@ -74,7 +74,7 @@ module kv_hash
     {34'h000000004, 64'h0040010000000880}
   };
 
-  // Bits of the key, parities of the first kind, of the second.
+  // In this order: bits of the key, parities of the first kind, parities of the second kind.
   typedef logic [Seconds+Firsts+63:0] part_t;
   function automatic part_t [31:0] parts_of_hash();
     part_t of;
@@ -90,7 +90,7 @@ module kv_hash
   endfunction
   localparam part_t [31:0] Parts = parts_of_hash();
 
-  // Kept, because otherwise Yosys makes one copy for each user.
+  // YOSYS_KEEP, because otherwise Yosys makes one copy for each user.
   `YOSYS_KEEP
   logic [Firsts-1:0] first;
   `YOSYS_KEEP

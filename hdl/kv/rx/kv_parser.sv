@@ -5,23 +5,23 @@
 
 /// Separates the core's frames from the host's, and checks them: docs/design/kv-protocol.md, section 3.
 ///
-/// Behaviour: a frame belongs to the core if its addresses, port and form are right (the first paragraph of that
-/// section) and enable_i was high at its first beat. Other frames leave at m_payload, unchanged. The value of a kv
-/// frame goes to the pool, beat by beat. One request follows when the frame is known to be whole and right, or one of
-/// the dropped_* events. If the source of a kv frame is not allowed, nothing else is examined, and it takes no place.
-/// No event of a kv frame stalls the stream. Only m_ready does.
-/// Latency: first beat in to first beat out at m_payload: 2 cycles. Last beat in to request: 3 cycles; with whole_frames and a UDP checksum of 0
-/// first beat in to request: 3. Value beat in to pool: 2.
+/// Behaviour: a frame belongs to the core if its addresses, port and form are right (first paragraph of that section)
+/// and enable_i was high at its first beat. Other frames leave at m_payload, unchanged. The value of a kv frame goes to
+/// the pool, beat by beat. One request follows when the frame is known to be complete and correct; otherwise one
+/// dropped_* event. A kv frame from a source that is not allowed is not examined further, and takes no place. Only
+/// m_ready can stall the stream. kv frames never do.
+/// Latency: 2 cycles from the first beat to m_payload, and from a value's beat to the pool. 3 cycles from the last beat
+/// to the request, or from the first beat with whole_frames and a UDP checksum of 0.
 /// Paths: m_ready to s_ready.
-/// Reset: forgets the present frame, and the rest of it is lost.
-/// Requirements: self_i and enable_i change only between frames, or the present frame is lost. room_i: the taker of
-/// requests has room for two more than are in flight.
+/// Reset: forgets the current frame, and the rest of it is lost.
+/// Requirements: self_i and enable_i change only between frames. Otherwise the current frame is lost. `room_i`: the
+/// receiver of requests has room for two more than are in flight.
 module kv_parser
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
 #(
-    /// With whole_frames the source gives whole frames without errors only, and s_size beside their first beats. Then a frame without a UDP
-    /// checksum becomes a request at once, while its value arrives.
+    /// With whole_frames the source gives only whole frames without errors, and s_size beside their first beats. Then a
+    /// frame without UDP checksum becomes a request at once, while its value arrives.
     parameter kv_config_t Config = DefaultConfig,
     /// A beat, with Config.user_width bits of tuser, which are passed on.
     parameter type        axis_t = kv_axis_t
@@ -38,21 +38,21 @@ module kv_parser
     input  wire axis_t        s_payload,
     /// With the last beat: the MAC marked the frame as bad.
     input  wire               s_error,
-    /// Bytes of the frame, with its first beat; not looked at without whole_frames.
+    /// Bytes of the frame, with its first beat. Unused without whole_frames.
     input  wire        [15:0] s_size,
 
     output logic  m_valid,
     input  wire   m_ready,
     output axis_t m_payload,
 
-    /// The source of the frame whose first beat is in the first stage, and, in the same cycle, whether it is allowed.
+    /// The source of the frame whose first beat is in stage 1. `allowed_i` answers in the same cycle.
     output logic [31:0] source_o,
     input  wire         allowed_i,
 
     /// The pool's next free place.
     input  wire offered_place_t place_i,
     output logic                place_take_o,
-    /// Gives back a place whose frame was bad.
+    /// Frees a place whose frame was bad.
     output free_place_t         free_o,
 
     output pool_write_t pool_o,
@@ -71,15 +71,15 @@ module kv_parser
   assign advance = !(m_valid && !m_ready);
   assign s_ready = advance;
 
-  // ---- stage 1: the beat, and a copy for the checksum without the bytes that do not count
+  // ---- stage 1: the beat, and a copy for the checksum in which bytes that do not count are 0
 
   logic valid1_q, first1_q, error1_q;
   logic next_first_q;  // the next beat is a first one
   axis_t axis1_q;
   logic [511:0] counted1_q;
   logic [15:0] size1_q;
-  // The rest of the value's bytes, if the frame has enough: from the beat in stage 1 on, if it is not a first one; from
-  // the beat at the input on, so that with a first beat in stage 1 it is all of them.
+  // Remaining bytes of the value, if the frame has enough. `left1_q` counts from the beat in stage 1 on, if that is not
+  // a first beat. `left_q` counts from the beat at the input on. With a first beat in stage 1 it is the whole value.
   logic [15:0] left1_q, left_q, length;
   logic many;  // the beat at the input has nothing else
   logic too_short, too_short1_q;
@@ -94,9 +94,9 @@ module kv_parser
   assign {too_short, length} = {1'b0, headers.udp.length} - 17'(MinUdpLength);
   assign many = left_q[15:6] != '0;
 
-  // For a first beat, the words of the pseudo-header and the UDP header, and all that follow: the IPv4 length, which is
-  // the UDP length plus LengthsDiffer; the protocol; the addresses, and the rest. For other beats, the value's part:
-  // bytes in groups of eight, so that each byte takes one LUT.
+  // Bytes that count for the UDP checksum. In a first beat: the pseudo-header, the UDP header and all that follow. The
+  // IPv4 length stands for the UDP length; they differ by LengthsDiffer. In other beats: the value's bytes. They are
+  // selected in groups of eight, so that each byte takes one LUT.
   localparam int unsigned LengthsDiffer = MinIpLength - MinUdpLength;
   logic [7:0] group_whole, group_part, below;
   always_comb begin
@@ -135,7 +135,7 @@ module kv_parser
     end
   end
 
-  // Stage 1 holds the last byte of the value, and so the whole frame.
+  // Stage 1 holds the last byte of the value, so the whole frame has arrived.
   logic over1, whole1;
   logic [63:0] last_byte1;  // of a value that ends after so many bytes of the beat, modulo 64
   assign over1 = left1_q[15:7] != '0 || (left1_q[6] && left1_q[5:0] != '0);
@@ -155,7 +155,7 @@ module kv_parser
       .sum_o   (sum3)
   );
 
-  // ---- stage 2: the frame's owner; its value goes to the pool, or its beats to the host
+  // ---- stage 2: whether the frame is the core's. Its value then goes to the pool, otherwise its beats to the host
 
   typedef struct packed {
     endpoint_t from;
@@ -168,8 +168,8 @@ module kv_parser
   } frame_t;
 
   logic ours, form;
-  // This node's addresses by threes of bits, as in same_word, because Yosys takes twice the LUTs for one comparison of
-  // all of them.
+  // Compares this node's addresses in groups of three bits, as same_word does. One comparison of all bits takes twice
+  // the LUTs in Yosys.
   logic [15:0] same_mac;
   always_comb begin
     for (int i = 0; i < 16; i++) same_mac[i] = headers1.ethernet.destination[3*i+:3] == self_i.mac[3*i+:3];
@@ -206,12 +206,12 @@ module kv_parser
     frame1.summed = headers1.udp.checksum != '0;
     frame1.right_lengths = !too_short1_q
         && 17'(headers1.ipv4.total_length) == 17'(headers1.udp.length) + 17'(LengthsDiffer);
-    // If the lengths are right.
+    // Valid if the lengths are right.
     frame1.right_size = WholeFrames && size1_q >= 16'(HeaderBytes) && size1_q - 16'(HeaderBytes) >= left_q;
   end
 
-  // The IPv4 header's sum: some of its ten words are among the sums of the beat. For the first one and for
-  // flags_offset, the missing part is known.
+  // The sum of the IPv4 header. Some of its ten words are in the beat's partial sums. For the first word and
+  // flags_offset, the part that is missing there is known.
   localparam int unsigned FirstOfIp = IpVersionIhl << 8;
   logic [1:0][16:0] ip2_q;
   logic [1:0] flags2_q;
@@ -262,7 +262,7 @@ module kv_parser
   assign taken          = allowed_q && has_room;
   assign place_take_o   = starts && wants_place && taken;
 
-  // Whether the sums and the lengths are right is known in the third stage.
+  // Stage 3 knows whether the sums and the lengths are right.
   logic wrong_checksum, wrong_length;
   assign events_o = '{
           passed: m_valid && m_ready && axis2_q.last,
@@ -284,8 +284,8 @@ module kv_parser
   frame_t frame3_q;
   logic given3_q;  // the request of the frame in stage 3 has been given
 
-  // A sum is 0 modulo 65535, and not 0, if the part above its lower 16 bits complements these to 65535. So no addition
-  // is needed: in ip2 the part above them plus the missing part, below 16, changes only the lowest four bits.
+  // A nonzero sum is 0 modulo 65535 if its upper part is the 65535-complement of its lower 16 bits. So no addition is
+  // needed: adding ip2's upper part and the missing part (together below 16) changes only the lowest four bits.
   localparam logic [15:0] IpMissing = 16'hffff - 16'(FirstOfIp);
   if (IpMissing[3:0] != '1) begin : gen_check_missing
     $fatal(1, "the first word of the IPv4 header is another one: look at right_ip3_q in %m");
@@ -297,7 +297,7 @@ module kv_parser
     last3_q  <= axis2_q.last;
     error3_q <= error2_q;
     whole3_q <= whole2_q;
-    // A place that is given back gets no more of its value.
+    // A freed place gets no more of its value.
     if (free_o.valid) has_place3_q <= 1'b0;
     if (starts) begin
       frame3_q     <= frame2_q;
@@ -327,19 +327,19 @@ module kv_parser
     if (rst_i) filling_q <= 1'b0;
   end
 
-  // For the UDP checksum: all words so far.
+  // The sum of all words so far, for the UDP checksum.
   logic [31:0] total_q, total;
   assign total = 32'(sum3) + (first3_q ? 32'(16'hffff - 16'(LengthsDiffer)) : total_q);
 
-  // The value's sum is the complement of the first beat's, since together they are right. Apart from a borrow, its
-  // upper bits change at most the lowest six of the difference. If there is no value, so that there was no first beat
-  // before it: 0.
+  // The value's sum is the complement of the first beat's sum, since a correct frame's total is 65535. Apart from a
+  // borrow, the upper bits change at most the lowest six of the difference. Without a value, and so without an earlier
+  // first beat, the sum is 0.
   localparam logic [21:0] NoValue = 22'h00ffff;
   logic [21:0] head_q;
   logic [16:0] value_sum;
   assign value_sum = {1'b0, ~head_q[15:0]} - 17'(head_q[21:16]);
 
-  // Three bits of each half are a LUT. `keep` stops Yosys from building a carry chain, because the sum is late.
+  // A LUT compares three bits of each half. `keep` stops Yosys from building a carry chain, because the sum is late.
   `YOSYS_KEEP
   logic [5:0] equal;
   logic right_sum;
@@ -372,7 +372,7 @@ module kv_parser
       if (first3_q) head_q <= total[21:0];
       given3_q <= decided || (given3_q && !first3_q);
     end
-    // Here, so that it is the flip-flops' own reset.
+    // Placed here, so that it becomes the flip-flops' own reset.
     if (valid3_q && last3_q) head_q <= NoValue;
     if (rst_i) begin
       given3_q <= 1'b0;

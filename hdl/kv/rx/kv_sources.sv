@@ -2,28 +2,28 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Tells whether an IPv4 address is in one of the subnets that source_ip and source_mask name.
+/// Reports whether an IPv4 address is in one of the subnets in source_ip and source_mask.
 ///
-/// Behaviour: the address is cut into seven pieces. For each piece a LUT RAM has, at each value of the piece, a bit for
-/// each subnet. The bit says that the piece agrees with the subnet's address, or that the mask ignores it. An address
-/// is in a subnet if all seven agree. When one of its words is written, the table is rebuilt from the register file,
-/// row by row. Until then no address is allowed.
-/// Latency: allowed_o 0 cycles. The table is right 1026 cycles after written_i or the reset, and one for each cycle with taken_i.
+/// Behaviour: the address is cut into seven pieces. Each piece reads a LUT RAM. It returns one bit per subnet: the
+/// piece agrees with the subnet's address, or the mask ignores it. An address is in a subnet if all seven pieces agree.
+/// When a word of the list is written, the table is rebuilt from the register file, row by row. Until then no address
+/// is allowed.
+/// Latency: allowed_o 0 cycles; the table 1026 after written_i or reset, plus one per cycle with taken_i.
 /// Reset: no address is allowed until the table is built.
-/// Requirements: at written_i the file has the new word in the next cycle.
+/// Requirements: the file has the new word one cycle after written_i.
 module kv_sources
   import kv_core_pkg::*;
 (
     input wire clk_i,
     input wire rst_i,
 
-    /// A word of the list is written.
+    /// A word of the source list is written.
     input  wire         written_i,
-    /// The word of the list to read: the subnet, and 1 for its mask.
+    /// The word of the list to read: the subnet's number, and 1 to read its mask.
     output logic [ 4:0] word_o,
-    /// The file is read for another block, not at word_o.
+    /// Another block reads the file in this cycle, so word_o is not read.
     input  wire         taken_i,
-    /// The word that was read in the cycle before.
+    /// The word that was read in the previous cycle.
     input  wire  [31:0] word_i,
 
     input  wire  [31:0] ip_i,
@@ -37,7 +37,7 @@ module kv_sources
     $fatal(1, "Sources must be 1 to 16 in %m");
   end
 
-  // ---- the walk: for each row all 16 subnets, the last one first; address, then mask
+  // ---- the walk: for each row all 16 subnets, the last one first; for each the address, then the mask
 
   typedef struct packed {
     logic [PieceBits-1:0] row;
@@ -69,7 +69,7 @@ module kv_sources
   logic [PieceBits-1:0] row_number_q;
   logic write_q, right_q;  // right_q: all rows are written
 
-  // The top piece is shorter than the others, so the upper bits of the row's number are ignored for it.
+  // The top piece is shorter than the others, so it ignores the upper bits of the row's number.
   assign row    = 32'({Pieces{read_q.row}});
   assign in_use = word_i[31];
   assign agrees = ~word_i | ~(row ^ ip_q);

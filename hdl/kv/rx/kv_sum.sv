@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// Sums the 16-bit words of a beat, the part of an internet checksum (RFC 1071).
+/// Sums the 16-bit words of a beat, as a part of an internet checksum (RFC 1071).
 ///
-/// Behaviour: word i is bytes 2 i (high) and 2 i + 1 (low) of the beat, in the order of the wire. The sum is not folded: 32
-/// words of 16 bits need 21.
-/// Latency: a beat is taken when enable_i is high. Its sum is there two cycles later, for at least one cycle, and
-/// halves_o one cycle later, until the next is taken.
+/// Behaviour: word i consists of bytes 2i (high) and 2i + 1 (low) of the beat, in wire order. The sum is not folded: 32
+/// words of 16 bits need 21 bits.
+/// Latency: a beat is accepted when enable_i is high. Its sum is valid two cycles later, for a cycle or more. halves_o
+/// is valid from one cycle after the beat until the next beat.
 /// Reset: none.
 /// Requirements: none.
 module kv_sum (
@@ -19,9 +19,9 @@ module kv_sum (
     output logic [ 20:0]       sum_o
 );
 
-  // Each is an adder of two, which is a carry chain. Yosys would make one carry-save tree of the adders of a stage,
-  // which takes twice the LUTs and is not shallower. If a sum's highest bit passes some logic (without effect), it does
-  // not.
+  // Each is a two-input adder, which is a carry chain. Yosys would merge the adders of a stage into a carry-save tree
+  // with twice the LUTs and no fewer levels. It does not if a sum's highest bit passes through some logic without
+  // effect.
   function automatic logic [16:0] apart17(logic [16:0] a);
     return {a[16] && (a[16] || a[0]), a[15:0]};
   endfunction

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The core's own tests on every form of it, from random initial states, and on Yosys' netlist: `make all-cores`.
+"""Runs the core's tests on every configuration, on random initial states, and on Yosys' netlist: `make all-cores`.
 
-It takes a quarter of an hour on two cores. `make test` runs them on one form, with all registers at 0 before reset.
+It takes a quarter of an hour on two cores. `make test` runs one configuration, with all registers at 0 before reset.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from simulate import KV_PACKAGES, ROOT, simulate
 
 TESTS = str(Path(__file__).with_name("test_kv_core.py"))
 UNTIMED = tuple(module for module in MORE if module != "kv_core_times")
-"""Latencies are asserted for two channels and whole frames."""
+"""This module asserts latencies for two channels and whole frames, so it runs only on that configuration."""
 
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("channels", [1, 2, 4])
 @pytest.mark.parametrize("whole", [0, 1])
 def test_form(whole: int, channels: int) -> None:
-    """WholeFrames and Channels."""
+    """Tests the core with these values of WholeFrames and Channels."""
     top = TOP.replace("kv_core #(", f"kv_core #(.WholeFrames({whole}), .Channels({channels}), ")
     more = MORE if (whole, channels) == (1, 2) else UNTIMED
     name = f"all_cores_{whole}_{channels}"
@@ -31,7 +31,7 @@ def test_form(whole: int, channels: int) -> None:
 
 @pytest.mark.timeout(3600)
 def test_netlist() -> None:
-    """Logic in tables of six inputs, as Yosys maps it for the card; memories are unchanged."""
+    """Tests the netlist: logic as 6-input tables, as Yosys maps it for the card. Memories are unchanged."""
     netlist = ROOT / "build" / "hdl" / "all_cores_netlist" / "kv_core_netlist.v"
     netlist.parent.mkdir(parents=True, exist_ok=True)
     script = f"{hdl_tools.read('kv_core', {'LineCacheBits': 4, 'HostBeats': 256})}; synth -flatten -run begin:fine; "
@@ -39,7 +39,7 @@ def test_netlist() -> None:
     script += f"write_verilog -noattr {netlist.relative_to(ROOT)}"
     result = hdl_tools.yosys(script, timeout=3000)
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
-    # Yosys writes a table of a LUT as a wide constant that is shifted, of which one bit counts.
+    # Yosys writes a LUT as a wide constant that is shifted. Only one bit of the result is used.
     netlist.write_text("/* verilator lint_off WIDTH */\n" + netlist.read_text())
     top = "module top (input wire clk_i, input wire rst_i);\n  kv_core dut (.clk_i, .rst_i);\nendmodule\n"
     simulate(TESTS, text=top, sources=(netlist,), more=MORE, name="all_cores_netlist")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The joined core among neighbours that stall, fail or are misconfigured: host, network, memory, driver.
+"""Tests the joined core with host, network, memory or driver stalling, failing or misconfigured.
 
 Run by test_kv_core.py."""
 
@@ -33,12 +33,12 @@ from kv_registers_rig import AT
 
 CLEAR_TABLE = 8
 ANSWERED = 20
-"""Cycles within which the core answers any access to its registers, after reset."""
+"""The core answers every register access after reset within this number of cycles."""
 
 
 @cocotb.test()
 async def questions_of_the_node_evict_no_line(dut: Any) -> None:
-    """They have no key, and the bits in its place must not bring a line into the cache."""
+    """These frames have no key. The bits in the key's field must not bring a line into the cache."""
     rig = await begun(dut)
     await rig.enter(1, [ME], lambda slot: ME)
     key = next(k for k in range(1, 5000) if bucket_of(k) % 16 == bucket_of(0) % 16 and bucket_of(k) != bucket_of(0))
@@ -56,7 +56,7 @@ async def questions_of_the_node_evict_no_line(dut: Any) -> None:
 
 @cocotb.test()
 async def memory_fails(dut: Any) -> None:
-    """The node serves nothing until its table is cleared."""
+    """After a memory error the node serves nothing until its table is cleared."""
     rig = await begun(dut, accept=False)
     members = [0, ME]
     await rig.enter(1, members, in_turn(members))
@@ -78,7 +78,7 @@ async def memory_fails(dut: Any) -> None:
     assert (await rig.state())["fault"] == 0
     await rig.enter(1, [ME], lambda slot: ME)
     assert (await rig.reply(Kv(WRITE, epoch=1, request=1, key=key, value=b"y"))).status == OK
-    for place in range(70):  # all places of the pool are still there
+    for place in range(70):  # no place of the pool was lost
         assert (await rig.reply(Kv(WRITE, epoch=1, request=2 + place, key=key, value=b"y"))).status == OK
 
 
@@ -97,7 +97,7 @@ async def a_write_whose_only_burst_fails_is_not_acknowledged(dut: Any) -> None:
 
 @cocotb.test()
 async def a_fault_in_the_middle_of_a_walk_is_the_end_of_it(dut: Any) -> None:
-    """A write that adds a key waits for the line of the bucket that was chosen for it; memory fails meanwhile."""
+    """A write that adds a key waits for the line of its new bucket. Meanwhile memory fails."""
     with table_of(11):
         rig = await begun(dut)
         await rig.enter(1, [ME], lambda slot: ME)
@@ -108,11 +108,11 @@ async def a_fault_in_the_middle_of_a_walk_is_the_end_of_it(dut: Any) -> None:
         for request, other in enumerate(others):
             assert (await rig.reply(Kv(WRITE, epoch=1, request=request, key=other))).status == OK
         elsewhere = next(k for k in range(1, 999) if bucket_of(k) % 16 != buckets[0] % 16)
-        assert (await rig.reply(Kv(READ, key=elsewhere))).status == NO_SUCH_KEY  # its line is here
+        assert (await rig.reply(Kv(READ, key=elsewhere))).status == NO_SUCH_KEY  # its line is now in the cache
         await rig.bench.cycle(300)
         for memory in rig.memories:
             memory.errors, memory.read_bursts = 1.0, []
-            memory.delay = (100_000, 100_000)  # of the next write's end
+            memory.delay = (100_000, 100_000)  # delays the end of the next write
         assert (await rig.reply(Kv(WRITE, epoch=1, client=1, key=elsewhere))).status == OK
         await rig.bench.until(lambda: any(memory.writes for memory in rig.memories))
         for memory in rig.memories:
@@ -132,7 +132,7 @@ async def a_fault_in_the_middle_of_a_walk_is_the_end_of_it(dut: Any) -> None:
 
 @cocotb.test()
 async def others_pass(dut: Any) -> None:
-    """Both ways, whole and in order, among kv frames, with any stalls."""
+    """Frames of others pass in both directions, whole and in order, among kv frames, with any stalls."""
     rig = await begun(dut)
     await rig.enter(1, [ME], in_turn([ME]))
     rig.net_in.idle, rig.net_out.stall, rig.host_out.stall = 0.2, 0.3, 0.2
@@ -161,7 +161,7 @@ async def others_pass(dut: Any) -> None:
 
 @cocotb.test()
 async def a_host_that_takes_nothing_stops_no_kv_frame(dut: Any) -> None:
-    """Foreign frames wait for the host as far as there is room; then whole frames are dropped, and counted."""
+    """Foreign frames wait for the host while there is room. Then whole frames are dropped and counted."""
     rig = await begun(dut)
     await rig.enter(1, [ME], in_turn([ME]))
     draw = rig.bench.random
@@ -182,10 +182,10 @@ async def a_host_that_takes_nothing_stops_no_kv_frame(dut: Any) -> None:
     rig.host_out.stall = 0.3
     await rig.bench.cycle(2000)
     assert len(rig.to_host) == 60 - lost
-    remaining = iter(given)  # those that were not dropped are whole, and in order
+    remaining = iter(given)  # the remaining frames are whole, and in order
     assert all(frame in remaining for frame in rig.to_host)
     assert rig.to_host[:3] == given[:3]
-    # There is room again.
+    # Afterwards there is room again.
     rig.net_in.items.extend(rig.beats(given[0]))
     await rig.bench.cycle(200)
     assert rig.to_host[-1] == given[0]
@@ -194,7 +194,7 @@ async def a_host_that_takes_nothing_stops_no_kv_frame(dut: Any) -> None:
 
 @cocotb.test()
 async def a_network_that_takes_nothing_holds_up_no_register(dut: Any) -> None:
-    """Every access is answered at once; the driver sees in `state` that the epoch is still being entered."""
+    """Every access is answered at once. `state` shows the driver that the epoch is still being entered."""
     rig = await begun(dut)
     await rig.enter(1, [ME], lambda slot: ME)
 
@@ -211,7 +211,7 @@ async def a_network_that_takes_nothing_holds_up_no_register(dut: Any) -> None:
     await write("members", 0x0303)
     await write("epoch", 2)
     for _ in range(50):
-        # Staged registers and `epoch` keep their values, and all others are taken.
+        # Staged registers and `epoch` keep their values, and all other registers accept writes.
         await write("node", 5)
         await write("members", 0x7F7F)
         await write("leader", 0x55555555)
@@ -236,7 +236,7 @@ async def a_network_that_takes_nothing_holds_up_no_register(dut: Any) -> None:
 
 @cocotb.test()
 async def a_table_that_ends_beyond_memory_is_refused(dut: Any) -> None:
-    """So is a table that begins within a page. No address wraps, and a table that fits ends the fault."""
+    """A table that begins within a page is also refused. No address wraps, and a table that fits ends the fault."""
     rig = await begun(dut)
     lines, values, memory = 64 << BUCKET_BITS, 4096 << BUCKET_BITS, 1 << 34
 
@@ -267,7 +267,7 @@ async def a_table_that_ends_beyond_memory_is_refused(dut: Any) -> None:
         await rig.enter(1, [ME], lambda slot: ME)
         rig.give(Kv(READ, key=1, request=1))
         assert not await rig.quiet()
-        # Bases that fit are not enough: nothing was cleared there.
+        # Bases that fit do not end the fault, because the table there was not cleared.
         await rig.write("line_base", 0)
         await rig.write("value_base", lines)
         for name in ("line_base", "value_base"):

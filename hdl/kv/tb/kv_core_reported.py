@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reports of the joined core's registers to its driver about members that do not answer, and about repetitions.
+"""Tests what the joined core's registers report to its driver about members that do not answer, and about repetitions.
 
 Run by test_kv_core.py."""
 
@@ -33,7 +33,7 @@ MEMBERS = [0, ME, 5]
 
 
 async def with_leftovers(dut: Any, values: list[bytes]) -> Rig:
-    """A core in epoch 1 that has these of node 0, of which it does not know whether they were committed."""
+    """Returns a core in epoch 1 that has these leftovers of node 0. It does not know whether they were committed."""
     rig = await begun(dut)
     await rig.enter(1, MEMBERS, in_turn(MEMBERS))
     keys = keys_with(0, MEMBERS, len(values))
@@ -44,7 +44,7 @@ async def with_leftovers(dut: Any, values: list[bytes]) -> Rig:
 
 
 async def reported(rig: Rig, cycles: int) -> set[int]:
-    """All that `state.unanswered` says within so many cycles."""
+    """Returns all nodes that `state.unanswered` shows within this number of cycles."""
     said, end = set(), rig.bench.cycles + cycles
     while rig.bench.cycles < end:
         said.add((await rig.state())["unanswered"])
@@ -54,13 +54,14 @@ async def reported(rig: Rig, cycles: int) -> set[int]:
 
 @cocotb.test()
 async def who_does_not_answer_a_leftover_is_known(dut: Any) -> None:
-    """Only the member to which it is repeated, with a value or without. A member that waits for it is not to blame."""
+    """Only the member to which the leftover is repeated, with or without a value, is reported. A member that waits for
+    the leftover is not."""
     for value in (b"x" * 100, b""):
         for silent, answers in ((0, 5), (5, 0)):
             rig = await with_leftovers(dut, [value, value])
             await rig.enter(2, MEMBERS, lambda slot: ME)
             first = {node: await rig.to_node(node, REPLICATE) for node in (0, 5)}
-            # It has a leftover itself, so it cannot say `entered` yet.
+            # This member has a leftover itself, so it cannot send `entered` yet.
             rig.from_node(answers, replace(first[answers], kind=REPLICATED, value=b""))
             for _ in range(2):
                 again = await rig.to_node(silent, REPLICATE)
@@ -68,7 +69,7 @@ async def who_does_not_answer_a_leftover_is_known(dut: Any) -> None:
                 assert await reported(rig, RETRY_CYCLES // 2) == {1 << silent}
             assert await reported(rig, 3 * RETRY_CYCLES) == {1 << silent}
             assert [1 for to, kv in rig.sent if to == PEERS[answers] and kv.kind == ENTER]
-            # All are written, and one member has not entered.
+            # All leftovers are written, and one member has not entered.
             rig.from_node(silent, replace(first[silent], kind=REPLICATED, value=b""))
             await rig.to_node(silent, COMMIT)
             rig.sent = [(to, kv) for to, kv in rig.sent if kv.kind != REPLICATE]
@@ -84,7 +85,7 @@ async def who_does_not_answer_a_leftover_is_known(dut: Any) -> None:
 
 @cocotb.test()
 async def who_does_not_answer_a_refresh_is_known(dut: Any) -> None:
-    """At a leader that is open, and repeats nothing else."""
+    """The leader is open and repeats nothing else."""
     for value in (b"cold" * 20, b""):
         rig = await begun(dut)
         await rig.enter(1, MEMBERS, lambda slot: 0)
@@ -113,8 +114,8 @@ async def who_does_not_answer_a_refresh_is_known(dut: Any) -> None:
 
 @cocotb.test()
 async def repetitions_of_leftovers_are_counted(dut: Any) -> None:
-    """Each counts once, for any number of receivers: repetitions of this node's own leftovers, and of questions to
-    their leader."""
+    """A repetition counts once, for any number of receivers: of this node's own leftovers, and of questions to another
+    leader."""
     rig = await with_leftovers(dut, [b"x" * 100, b"y"])
     await rig.enter(2, MEMBERS, lambda slot: 5)
     before = await rig.read("retries")
@@ -128,7 +129,7 @@ async def repetitions_of_leftovers_are_counted(dut: Any) -> None:
         await rig.bench.until(lambda: sent(FETCH, 5) >= 2 * rounds)  # noqa: B023
         await rig.bench.cycle(50)
         assert await rig.read("retries") - before == 2 * (rounds - 1)
-    # Its own: to two nodes at a time.
+    # Its own leftovers go to two nodes at a time.
     await rig.enter(3, MEMBERS, lambda slot: ME)
     for node in (0, 5):
         rig.from_node(node, Kv(ENTERED, epoch=3))

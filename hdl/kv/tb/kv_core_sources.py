@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The joined core and addresses that it does not answer.
+"""Tests the joined core with addresses that it does not answer.
 
 Run by test_kv_core.py."""
 
@@ -34,14 +34,14 @@ CLIENTS, MEMBERS = "10.9.0.0/24", "10.1.0.0/29"
 
 
 async def dropped(rig: Rig) -> dict[str, int]:
-    """The counters of what the core drops."""
+    """Returns the counters of frames that the core drops."""
     names = ("source", "checksum", "length", "epoch", "duplicate", "busy")
     return {name: await rig.read(f"dropped_{name}") for name in names}
 
 
 @cocotb.test()
 async def strangers_get_no_answer_and_are_counted(dut: Any) -> None:
-    """Whatever they ask, and however wrong it is; nothing changes."""
+    """No frame of a stranger has an effect, whatever it asks and however wrong it is."""
     rig = await begun(dut)
     await rig.enter(1, [ME], in_turn([ME]))
     await rig.allow(CLIENTS, MEMBERS)
@@ -54,7 +54,7 @@ async def strangers_get_no_answer_and_are_counted(dut: Any) -> None:
         rig.give(kv, STRANGER, checksum=rig.bench.random.random() < 0.5)
     spoilt = [bytearray(frame_of(kv, STRANGER, PEERS[ME])) for kv in asked]
     for frame in spoilt:
-        frame[rig.bench.random.choice((24, 16, 39, 40))] ^= 0x10  # a checksum or a length
+        frame[rig.bench.random.choice((24, 16, 39, 40))] ^= 0x10  # corrupts a checksum or a length
         rig.net_in.items.extend(rig.beats(bytes(frame)))
     assert not await rig.quiet(1200)
     assert await dropped(rig) == {**before, "source": before["source"] + 2 * len(asked)}
@@ -66,7 +66,7 @@ async def strangers_get_no_answer_and_are_counted(dut: Any) -> None:
 
 @cocotb.test()
 async def strangers_take_no_place_from_clients(dut: Any) -> None:
-    """The strangers send more writes than the pool has places, close together, with a client's write in the middle."""
+    """The strangers send more writes than the pool has places, back to back, with a client's write in the middle."""
     rig = await begun(dut)
     await rig.enter(1, [ME], in_turn([ME]))
     await rig.allow(CLIENTS)
@@ -86,7 +86,7 @@ async def strangers_take_no_place_from_clients(dut: Any) -> None:
 
 @cocotb.test()
 async def frames_for_the_host_pass_whoever_sends_them(dut: Any) -> None:
-    """Those of strangers, too."""
+    """The core passes strangers' frames to the host as well."""
     rig = await begun(dut)
     await rig.enter(1, [ME], in_turn([ME]))
     await rig.allow(CLIENTS)
@@ -107,7 +107,8 @@ async def frames_for_the_host_pass_whoever_sends_them(dut: Any) -> None:
 
 @cocotb.test()
 async def members_are_answered_where_clients_are_elsewhere(dut: Any) -> None:
-    """A member that is not named is a stranger, even with correct frames. The driver names all members."""
+    """A member that the list does not name is a stranger, even if its frames are correct. The driver names all
+    members."""
     rig = await begun(dut)
     members = [0, ME, 5]
     await rig.enter(1, members, in_turn(members))
@@ -129,7 +130,7 @@ async def members_are_answered_where_clients_are_elsewhere(dut: Any) -> None:
 
 @cocotb.test()
 async def without_a_list_nobody_is_answered(dut: Any) -> None:
-    """The same after a reset during which one was built."""
+    """Without a source list the core answers no address, even if a reset came while a list was being built."""
     rig = await begun(dut)
     await rig.enter(1, [ME], in_turn([ME]))
     for wait in (BUILDING, 3, 300, 900):
@@ -156,7 +157,7 @@ async def without_a_list_nobody_is_answered(dut: Any) -> None:
 
 @cocotb.test()
 async def the_list_changes_while_frames_arrive(dut: Any) -> None:
-    """A frame is answered by the old list or the new one, or not; never one that neither allows."""
+    """A frame may be answered if the old or the new list allows its source, and never if neither does."""
     rig = await begun(dut)
     await rig.enter(1, [ME], in_turn([ME]))
     draw = rig.bench.random

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The joined core, situation by situation, as in docs/design/kv-protocol.md. Porcupine checks the histories of whole
-clusters of it (docs/project/kv-testing.md)."""
+"""Tests the joined core, situation by situation, against docs/design/kv-protocol.md. Porcupine checks the histories of
+whole clusters of cores (docs/project/kv-testing.md)."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def a_node_alone(dut: Any) -> None:
                     del table[key]
                 else:
                     table[key] = (answer.version, value)
-            # Again: the same answer, and no effect.
+            # Repeats the request and expects the same answer, without a second effect.
             if draw.random() < 0.3:
                 assert replace(await rig.reply(asked), node=0) == replace(answer, node=0)
         assert not await rig.quiet()
@@ -102,7 +102,7 @@ async def a_leader_repeats_until_all_have_answered(dut: Any) -> None:
     await rig.enter(0x77, members, in_turn(members))
     key = keys_with(ME, members, 1)[0]
     asked = Kv(WRITE, epoch=0x77, client=3, request=1, key=key, value=b"one" * 100)
-    assert (await rig.reply(asked)).status == BUSY  # closed
+    assert (await rig.reply(asked)).status == BUSY  # the leader is closed
     for node in (0, 5):
         assert (await rig.to_node(node, ENTER)).epoch == 0x77
         rig.from_node(node, Kv(ENTERED, epoch=0x77))
@@ -113,10 +113,10 @@ async def a_leader_repeats_until_all_have_answered(dut: Any) -> None:
     assert first[0] == first[5]
     assert (first[0].value, first[0].version, first[0].client, first[0].request) == (asked.value, 1, 3, 1)
     rig.from_node(0, replace(first[0], kind=REPLICATED, value=b""))
-    # A read meanwhile does not see it, and another write to the bucket waits.
+    # Meanwhile a read does not see the write, and another write to the bucket waits.
     assert (await rig.reply(Kv(READ, key=key, request=9))).status == NO_SUCH_KEY
     assert (await rig.reply(replace(asked, client=4))).status == BUSY
-    rig.give(asked)  # a duplicate: nothing
+    rig.give(asked)  # a duplicate has no effect
     started = rig.bench.cycles
     assert (await rig.state())["unanswered"] == 1 << 0 | 1 << 5, "that they have entered"
     again = await rig.to_node(5, REPLICATE)
@@ -131,7 +131,7 @@ async def a_leader_repeats_until_all_have_answered(dut: Any) -> None:
         assert (await rig.to_node(node, COMMIT)).version == 1
     assert (await rig.reply(Kv(READ, key=key, request=9))).value == asked.value
     assert await rig.read("retries") > 0
-    # A late repetition is told again that its write is committed.
+    # A late `replicated` is answered by `commit` again.
     rig.from_node(0, replace(first[0], kind=REPLICATED, value=b""))
     assert (await rig.to_node(0, COMMIT)).version == 1
     assert (await rig.state())["in_flight"] == 0
@@ -151,7 +151,7 @@ async def a_leader_without_a_free_place(dut: Any) -> None:
     ]
     for write in asked:
         rig.give(write)
-        await rig.bench.cycle(20)  # there is always room in the queue
+        await rig.bench.cycle(20)  # the queue always has room
 
     async def finish(write: Kv) -> None:
         _, sent = await rig.next("replicate", lambda to, kv: kv.kind == REPLICATE and kv.client == write.client)
@@ -159,16 +159,16 @@ async def a_leader_without_a_free_place(dut: Any) -> None:
         _, done = await rig.next("reply", lambda to, kv: kv.kind == WRITE | 16 and kv.client == write.client)
         assert done.status == OK
 
-    for _ in range(50):  # each waits for its line, of a cache of 16
+    for _ in range(50):  # each write waits for its line, in a cache of 16 lines
         state = await rig.state()
         if state["in_flight"] == 48:
             break
         await rig.bench.cycle(20)
-    # 16 places are for other leaders' writes.
+    # 16 places are reserved for other leaders' writes.
     assert (state["in_flight"], await rig.read("dropped_busy"), await rig.read("frames_kv")) == (48, 7, 56)
     for write in asked[:48]:
         await finish(write)
-    for write in asked[48:]:  # the dropped messages come again
+    for write in asked[48:]:  # sends the dropped messages again
         rig.give(write)
         await finish(write)
     assert await rig.read("dropped_busy") == 7
@@ -188,7 +188,7 @@ async def a_follower_asks_for_a_commit_that_was_lost(dut: Any) -> None:
     answer = await rig.reply(Kv(READ, key=key, request=1))
     assert (answer.status, answer.node) == (PENDING, 0)
     record = await rig.reply(Kv(LANE, client=7))
-    assert (record.key, record.version) == (40, 0)  # it may yet be taken back
+    assert (record.key, record.version) == (40, 0)  # the write may still be undone
     asked = await rig.to_node(0, REPLICATED)
     assert (asked.version, asked.client, asked.request, asked.detail, asked.key) == (5, 7, 41, 1 << 6 | 17, key)
     rig.from_node(0, replace(asked, kind=COMMIT))
@@ -197,7 +197,7 @@ async def a_follower_asks_for_a_commit_that_was_lost(dut: Any) -> None:
     assert (answer.status, answer.version, answer.value) == (OK, 5, write.value)
     record = await rig.reply(Kv(LANE, client=7))
     assert (record.kind, record.key, record.version) == (LANE_RECORD, 41, 5)
-    # A place that is used again shows that its write is committed, and its lane's record is settled.
+    # A `replicate` at the same place shows that its earlier write is committed. So that lane's record is settled.
     other = keys_with(0, members, 2)[1]
     rig.from_node(0, replace(write, request=42, version=6))
     await rig.to_node(0, REPLICATED)
@@ -228,13 +228,13 @@ async def leftovers_of_a_member(dut: Any) -> None:
     rig.from_node(5, Kv(ENTER, epoch=2))
     asked = {kv.key: kv for kv in [await rig.to_node(5, FETCH) for _ in range(6)]}
     assert sorted(asked) == sorted(bucket_of(key) * 4 for key in keys)
-    # Not all are answered: they are asked again.
+    # Some questions are not answered, so they are repeated.
     for key in keys[:2]:
         entry = replace(asked[bucket_of(key) * 4], kind=ENTRY, key=key, version=1, detail=1 << 5, value=b"old!")
         rig.from_node(5, entry)
     rig.from_node(5, replace(asked[bucket_of(keys[2]) * 4], kind=ENTRY, key=keys[2], detail=BUSY))
     rig.from_node(5, replace(asked[bucket_of(keys[3]) * 4], kind=ENTRY, key=keys[3], version=2, detail=1 << 5))
-    # One is written again by the new leader, with the version before.
+    # The new leader writes one of them again, with the earlier version.
     write = Kv(REPLICATE, epoch=2, detail=3, client=4, request=77, version=1, key=keys[4], value=b"again")
     rig.from_node(5, write)
     await rig.to_node(5, REPLICATED)
@@ -258,7 +258,7 @@ async def leftovers_of_a_member(dut: Any) -> None:
         assert (answer.value if answer.status == OK else None) == value, (key, answer)
     lanes = [(await rig.reply(Kv(LANE, client=i))) for i in range(6)]
     assert [(r.key, r.version) for r in lanes] == [(10, 0), (10, 0), (11, 2), (11, 2), (77, 1), (11, 2)]
-    # Nothing more is requested, an old entry has no effect, and no place is lost.
+    # No more questions come, an old entry has no effect, and no place is lost.
     rig.from_node(5, replace(asked[bucket_of(keys[0]) * 4], kind=ENTRY, key=keys[0], version=9, detail=1 << 5))
     assert not await rig.quiet(2 * RETRY_CYCLES)
     assert (await rig.reply(Kv(READ, key=keys[0], request=1))).version == 1
@@ -266,8 +266,8 @@ async def leftovers_of_a_member(dut: Any) -> None:
 
 @cocotb.test()
 async def a_leftover_that_is_written_again_is_not_settled(dut: Any) -> None:
-    """Until the commit, the lane's record must not report it, because a returning node would answer the client with
-    it."""
+    """Until the commit, a `lane` answer must not show the write: a returning node would answer the client from that
+    record."""
     for accept in (True, False):
         rig = await begun(dut, accept=accept)
         await rig.enter(1, [0, ME, 5], lambda slot: 0)
@@ -281,10 +281,10 @@ async def a_leftover_that_is_written_again_is_not_settled(dut: Any) -> None:
         rig.from_node(0, write)
         await rig.to_node(0, REPLICATED)
         assert await told() == (40, 0)
-        # Node 6 returns: the pending write is leftover, and the same leader repeats it.
+        # Node 6 returns. The pending write becomes a leftover, and the same leader repeats it.
         await rig.enter(2, [0, ME, 5, 6], lambda slot: 0, serving=[0, ME, 5])
         assert (await rig.state())["leftovers"] == 1
-        # It may be committed since the epoch before, which did not have node 6.
+        # The write may have been committed in the previous epoch, without node 6.
         record = await rig.reply(Kv(LANE, client=7))
         assert (record.status, record.key, record.version) == (BUSY, 40, 0)
         rig.from_node(0, replace(write, epoch=2))
@@ -293,7 +293,7 @@ async def a_leftover_that_is_written_again_is_not_settled(dut: Any) -> None:
         assert (await rig.state())["leftovers"] == 0
         assert (await rig.reply(Kv(READ, key=1, request=1))).status == PENDING
         assert await told() == (40, 0)
-        # And once more: an epoch that begins before the commit.
+        # Another epoch begins before the commit.
         await rig.enter(3, [0, ME, 5, 6], lambda slot: 0)
         rig.from_node(0, replace(write, epoch=3))
         await rig.to_node(0, REPLICATED)
@@ -306,7 +306,7 @@ async def a_leftover_that_is_written_again_is_not_settled(dut: Any) -> None:
 
 @cocotb.test()
 async def leftovers_of_the_leader(dut: Any) -> None:
-    """Writes that may have been acknowledged are completed before the leader opens."""
+    """The leader completes writes that may have been acknowledged, before it opens."""
     rig = await begun(dut)
     members = [0, ME, 5]
     await rig.enter(1, members, in_turn(members))
@@ -325,10 +325,10 @@ async def leftovers_of_the_leader(dut: Any) -> None:
     for round_ in range(3):
         replay = await rig.to_node(5, REPLICATE)
         if round_ == 1:
-            assert replace(await rig.to_node(5, REPLICATE)) == replay  # it was lost
+            assert replace(await rig.to_node(5, REPLICATE)) == replay  # the first one was lost
         seen[replay.key] = replay
         assert (await rig.state())["opened"] == 0
-        # For the location that is leftover here no node gets an answer yet.
+        # A `fetch` of a location that is leftover here is answered `busy`.
         rig.from_node(5, replace(Kv(FETCH, epoch=2, request=5), key=bucket_of(replay.key) * 4))
         entry = await rig.to_node(5, ENTRY)
         assert entry.status == BUSY
@@ -341,7 +341,7 @@ async def leftovers_of_the_leader(dut: Any) -> None:
     assert (state["opened"], state["leftovers"], state["in_flight"]) == (1, 0, 0)
     for key, value in zip(keys, values, strict=True):
         assert (await rig.reply(Kv(READ, key=key, request=1))).value == value
-    # The client's next try is answered from the record.
+    # A repeated request of the client is answered from the record.
     done = await rig.reply(Kv(WRITE, epoch=2, client=0, request=10, key=keys[0], value=values[0]))
     assert (done.status, done.version) == (OK, 1)
     assert not [1 for to, kv in rig.sent if to == CLIENT]
@@ -349,7 +349,7 @@ async def leftovers_of_the_leader(dut: Any) -> None:
 
 @cocotb.test()
 async def a_version_that_lags_is_refreshed(dut: Any) -> None:
-    """Before the bucket's versions no longer compare: the key is written again unchanged, and completed like a
+    """Before versions of the bucket become incomparable, the key is written again unchanged, and completed like a
     leftover."""
     newest = 0x7FFFFFFE
     for accept, value in ((True, b"cold" * 20), (False, b"cold"), (True, b"")):
@@ -380,14 +380,14 @@ async def a_version_that_lags_is_refreshed(dut: Any) -> None:
         refresh = first[0]
         assert (refresh.key, refresh.version, refresh.value, refresh.detail >> 6) == (cold, newest + 1, value, 0)
         assert (refresh.client, refresh.request) == (3, 69)
-        # Reads and writes of the bucket wait, and a second refresh does not begin.
+        # Reads and writes of the bucket wait, and no second refresh begins.
         for again in range(2):
             assert (await rig.reply(replace(asked, client=4, request=again))).status == BUSY
         assert (await rig.reply(Kv(READ, key=cold, request=1))).status == BUSY
         rig.from_node(0, Kv(FETCH, epoch=2, request=5, key=bucket_of(cold) * 4))
         assert (await rig.to_node(0, ENTRY)).status == BUSY
         assert (await rig.state())["leftovers"] == 1
-        # Other buckets' writes go on, in every place but the one that is taken.
+        # Writes to other buckets continue, in every place except the one in use.
         other = next(key for key in range(1, 99) if bucket_of(key) != bucket_of(cold))
         taken = 0
         for number in range(66 if not accept else 3):  # of 64 places
@@ -406,7 +406,7 @@ async def a_version_that_lags_is_refreshed(dut: Any) -> None:
                 rig.from_node(node, replace(sent, kind=REPLICATED, value=b""))
             await rig.next("write_done", lambda to, kv: kv.kind == WRITE | 16 and kv.client == 11)
         assert taken > (60 if not accept else 1)
-        # A new epoch in the middle: it is leftover, and written again.
+        # A new epoch begins meanwhile: the write becomes a leftover, and is sent again.
         await rig.enter(3, [0, ME, 5], lambda slot: ME)
         rig.sent = [(to, kv) for to, kv in rig.sent if kv.epoch == 3]
         replay = await rig.to_node(5, REPLICATE)
@@ -442,7 +442,7 @@ async def writes_in_flight_when_an_epoch_begins(dut: Any) -> None:
         rig.give(Kv(WRITE, epoch=1, client=i, request=5, key=key, value=b"v%d" % i))
         await rig.to_node(0, REPLICATE)
     assert (await rig.state())["in_flight"] == 4
-    # It still leads the first two. 5 is there, 0 is not.
+    # This node still leads the first two slots. Node 5 is a member, node 0 is not.
     await rig.enter(2, [ME, 5], lambda slot: ME if slot in slots[:2] else 5)
     again = [await rig.to_node(5, REPLICATE) for _ in range(2)]
     assert {kv.key for kv in again} == set(keys[:2])
@@ -455,7 +455,7 @@ async def writes_in_flight_when_an_epoch_begins(dut: Any) -> None:
         assert done.epoch == 2
     records = [await rig.reply(Kv(LANE, client=i)) for i in range(4)]
     assert [(r.key, r.version) for r in records] == [(5, 1), (5, 1), (4, 0), (4, 0)]
-    # A node alone commits its writes in flight without other nodes.
+    # A node that is alone commits its writes in flight by itself.
     rig.from_node(5, Kv(ENTERED, epoch=2))
     await rig.bench.cycle(100)
     rig.give(Kv(WRITE, epoch=2, client=9, request=1, key=keys[0], value=b"last"))
@@ -464,7 +464,7 @@ async def writes_in_flight_when_an_epoch_begins(dut: Any) -> None:
     _, done = await rig.next("write_done", lambda to, kv: to == CLIENT and kv.client == 9)
     assert (done.status, done.version) == (OK, 2)
     assert (await rig.reply(Kv(READ, key=keys[0], request=1))).value == b"last"
-    # In no epoch nothing is known.
+    # In no epoch, the node answers no question.
     await rig.enter(0, [], lambda slot: 0)
     assert (await rig.reply(Kv(READ, key=keys[0], request=1))).status == NOT_SERVING
 
@@ -503,7 +503,7 @@ async def a_node_returns(dut: Any) -> None:
             break
         await rig.bench.cycle(20)
     assert left == 0
-    # Lanes, from all that serve; the newest counts.
+    # Lanes come from all serving nodes, and the newest record counts.
     await rig.write("sync_lanes", 6)
     seen = set()
     while len(seen) < 12:
@@ -527,7 +527,7 @@ async def a_node_returns(dut: Any) -> None:
     await rig.bench.cycle(200)
     assert await rig.read("sync_lanes") == 0
     assert (await rig.state())["leftovers"] == 0
-    # It serves, and leads.
+    # The node now serves, and leads.
     rig.from_node(0, Kv(COMMIT, epoch=1, detail=2 << 6, client=5, request=6, version=9, key=newer))
     await rig.bench.cycle(50)
     await rig.enter(2, members, in_turn(members))
@@ -539,7 +539,7 @@ async def a_node_returns(dut: Any) -> None:
         record = await rig.reply(Kv(LANE, client=lane))
         assert (record.key, record.version) == (500 + lane, 6)
     assert (await rig.reply(Kv(LANE, client=6))).key == 0
-    # Cleared, there is nothing.
+    # After clearing, the node has no keys and no records.
     await rig.enter(0, [], lambda slot: 0)
     await rig.write("control", 1 | 2 | 8)
     while (await rig.state())["clearing"]:
@@ -552,7 +552,7 @@ async def a_node_returns(dut: Any) -> None:
 
 @cocotb.test()
 async def a_faulty_node_asks_for_nothing(dut: Any) -> None:
-    """Not even for the commit that it was about to ask for when memory failed."""
+    """It does not ask even for the commit that it was about to request when memory failed."""
     rig = await begun(dut, accept=False)
     members = [0, ME, 5]
     await rig.enter(1, members, in_turn(members))

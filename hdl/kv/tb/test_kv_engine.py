@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_engine, within one epoch, against docs/design/kv-protocol.md, sections 4 to 6, as kv_model.py has them."""
+"""Tests kv_engine within one epoch against kv_model.py, a model of docs/design/kv-protocol.md, sections 4 to 6."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def eight(dut: Any) -> None:
 
 @cocotb.test()
 async def crowded_tables_of_all_sizes(dut: Any) -> None:
-    """Keys that are not in their first bucket, or nowhere, and new ones that are put elsewhere."""
+    """Covers keys that are outside their first bucket or missing, and new keys that are put into other buckets."""
     usual = kv_model.BUCKET_BITS
     try:
         for seed, kv_model.BUCKET_BITS in enumerate([8, 9, 10, 11, 12, 12, 12, 13, 20, 21]):
@@ -99,8 +99,7 @@ async def crowded_tables_of_all_sizes(dut: Any) -> None:
 
 @cocotb.test()
 async def random_keys_until_the_first_is_refused(dut: Any) -> None:
-    """The write that the model refuses first is refused, at about the share of the places that docs/guide/kv.md
-    says."""
+    """The model and the engine refuse the same write first, at about the load that docs/guide/kv.md gives."""
     usual = kv_model.BUCKET_BITS
     try:
         for kv_model.BUCKET_BITS, least, most in ((8, 0.15, 0.45), (10, 0.36, 0.62)):
@@ -146,7 +145,8 @@ async def versions_that_wrap(dut: Any) -> None:
 
 @cocotb.test()
 async def more_notes_of_a_bucket_than_a_byte_counts(dut: Any) -> None:
-    """From five leaders, one after another, as after as many epochs. When all are committed, none is pending."""
+    """The notes come from five leaders, one after another, as if after as many epochs. When all are committed, none is
+    pending."""
     model = Node(set(range(8)))
     rig = await begun(dut, model)
     traffic = Traffic(rig)
@@ -200,7 +200,7 @@ async def more_notes_of_a_bucket_than_a_byte_counts(dut: Any) -> None:
 
 @cocotb.test()
 async def what_needs_no_line_asks_for_none(dut: Any) -> None:
-    """Else it takes another one's place in the cache."""
+    """Otherwise the request would evict another one's line from the cache."""
     rig = await begun(dut, Node({0, 2, 5}), misses=1.0)
     traffic = Traffic(rig)
     empty = dict.fromkeys(KV_FIELDS, 0) | {"epoch": EPOCH, "key": traffic.keys[0]}

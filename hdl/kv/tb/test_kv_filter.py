@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_engine_pkg::filter_cell: the one of 4096 cells that counts a bucket's writes in progress."""
+"""Tests kv_engine_pkg::filter_cell, which maps a bucket to one of 4096 cells that count writes in progress."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ async def cells_of_buckets(dut: Any) -> None:
             found.append(cell.get())
         return found
 
-    # A table of at most 4096 buckets: each has its own.
+    # In a table of at most 4096 buckets each bucket has its own cell.
     assert sorted(await cells(range(4096))) == list(range(4096))
-    # A slot of the default table, of 2^21 buckets, and of half of that: all cells, equally often.
+    # A slot of the default table (2^21 buckets) or of half of it uses all cells equally.
     for bits, slot in ((21, 0), (21, 0xA7), (20, 0xFF)):
         found = await cells(range(slot, 1 << bits, 256))
         assert {found.count(each) for each in set(found)} == {1 << bits - 20}
         assert len(set(found)) == 4096
-    # A slot of smaller ones: as many as it has buckets.
+    # A slot of a smaller table uses as many cells as it has buckets.
     for bits in range(8, 20):
         assert len(set(await cells(range(0x35, 1 << bits, 256)))) == 1 << bits - 8
-    # A key's candidates: no two in one.
+    # The candidates of a key are in different cells.
     usual = kv_model.BUCKET_BITS
     try:
         for kv_model.BUCKET_BITS in range(8, 23):

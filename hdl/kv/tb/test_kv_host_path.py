@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_host_path: a core's port of memory that a host shares, compared with the port alone, cycle by cycle while the host
-is idle. Then both work, compared with each other's writes."""
+"""Tests kv_host_path, by which a host shares a core's memory port. While the host is idle, it is compared cycle by
+cycle with a port of its own. Then both work, and each is compared with the other's writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simulate import KV_PACKAGES, simulate
 
 HOST_BASE = 1 << 24
 WORD = 6
-"""AxSIZE of 64 bytes."""
+"""AxSIZE for 64 bytes."""
 
 
 def begin(dut: Any) -> tuple[Bench, Port, Port, Traffic]:
@@ -35,7 +35,7 @@ def pace(port: Port, idle: float, stall: float, delay: tuple[int, int]) -> None:
 
 
 def some_work(bench: Bench, port: Port, pages: range) -> None:
-    """Reads of words and lines, writes of words and ways."""
+    """Starts reads of words and lines, and writes of words and ways."""
     for page in pages:
         words = bench.random.randint(1, 8)
         address = 4096 * page + 64 * bench.random.randint(0, 64 - words)
@@ -102,7 +102,7 @@ async def each_gets_what_was_written(dut: Any) -> None:
             content.append((address, port.write(address, words)))
         host.write(20)
         await bench.until(lambda: port.confirmed == 40 and host.written())
-        for address, words in content:  # ways, while the host reads
+        for address, words in content:  # writes ways while the host reads
             words[0] = port.write_way(address, words[0], bench.random.choice([0, 1, 2, 3, None]))
         host.read(20)
         await bench.until(lambda: port.confirmed == 80)
@@ -119,7 +119,7 @@ async def each_gets_what_was_written(dut: Any) -> None:
         assert port.lines.items == port.expected_lines
         assert port.begins == port.firsts
         host.check(lambda address: 0)
-        # And each reads the other's writes.
+        # Each then reads the other's writes.
         host.forget()
         for address, words in content[:10]:
             host.manager.ask(Burst(3, address, len(words), WORD, INCR))
@@ -137,7 +137,7 @@ async def each_gets_what_was_written(dut: Any) -> None:
 
 @cocotb.test()
 async def the_core_goes_on_beside_a_host_that_reads_without_end(dut: Any) -> None:
-    """And beside a host that takes no answers."""
+    """The core also continues beside a host that takes no answers."""
     bench, alone, port, host = begin(dut)
     for stall in (0.0, 1.0):
         await bench.reset()
@@ -153,7 +153,7 @@ async def the_core_goes_on_beside_a_host_that_reads_without_end(dut: Any) -> Non
             port.write((page + 100) * 4096, 8)
         start = bench.cycles
         await bench.until(lambda: len(port.words.items) == 240 and port.confirmed == 30)
-        # Half of the port is the host's at most: 480 beats take 960 cycles, and memory's latency.
+        # The host gets at most half of the port: 480 beats take 960 cycles, plus memory's latency.
         assert bench.cycles - start < 1100
         if stall:
             assert host.manager.reads_done() == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_memory and its parts: the content of memory and the results of reads, in the order of jobs."""
+"""Tests kv_memory and its parts: memory's contents, and the results of reads in the order of the jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench import Bench
 from kv_memory_rig import BUCKETS, RIGS, Job, Look, Rig, begin, settle_down, top
 from simulate import KV_PACKAGES, simulate
 
-# stall of words, of AXI commands, idle answers, delays of the channels in turn, speed of the parser
+# stalls of words and of AXI commands, idle time of answers, delays of the channels in turn, speed of the parser
 SETTINGS = [
     (0.0, 0.0, 0.0, [(5, 5)], 1.0),
     (0.3, 0.2, 0.2, [(1, 60), (30, 90), (1, 4)], 0.3),
@@ -43,7 +43,7 @@ async def reads_show_what_the_jobs_before_them_wrote(dut: Any) -> None:
         await bench.cycle(1500)
         for rig in rigs:
             rig.rate = 0.0
-        await bench.cycle(300)  # the engine alone
+        await bench.cycle(300)  # only the engine works
         for rig in rigs:
             rig.engine_on = False
         await bench.until(lambda: all(rig.quiet() for rig in rigs))
@@ -52,7 +52,7 @@ async def reads_show_what_the_jobs_before_them_wrote(dut: Any) -> None:
             rig.check_memory()
             for i, count in enumerate((rig.hits, rig.misses, rig.updates, rig.got, rig.full)):
                 seen[rig.name][i] += count
-        # Every reset but the last comes in the middle of work.
+        # Every reset except the last interrupts work.
         for rig in rigs:
             rig.rate, rig.engine_on = 1.0, True
         await bench.cycle(100)
@@ -120,7 +120,7 @@ async def latencies_are_as_stated(dut: Any) -> None:
             answered = max(memory.b.cycles_of[-1] for memory in rig.memories if memory.b.cycles_of)
             found = rig.done_cycles[0] - answered
             assert found == 0, f"{rig.name}: {found}"
-    # A line that is not there, then is.
+    # A line that is absent, and is then fetched.
     await begin(bench, rigs)
     for rig in rigs:
         want = rig.pin("want_i")
@@ -143,7 +143,7 @@ async def latencies_are_as_stated(dut: Any) -> None:
 
 
 async def look(bench: Bench, rig: Rig, bucket: int) -> bool:
-    """Whether a line is in the cache. If so, it must be right (sample)."""
+    """Returns whether a line is in the cache. If it is, sample() checks its content."""
     hits = rig.hits
     rig.ask = Look(bucket)
     await bench.cycle(3)
@@ -151,7 +151,7 @@ async def look(bench: Bench, rig: Rig, bucket: int) -> bool:
 
 
 async def change(bench: Bench, rig: Rig, bucket: int) -> bool:
-    """Changes a line, if it is in the cache when it is looked up: the way is written in the sixth cycle from now."""
+    """Changes a line if the look-up finds it in the cache. The way is written in the sixth cycle from now."""
     updates = rig.updates
     rig.ask = Look(bucket, changes=True)
     await bench.cycle(6)
@@ -159,7 +159,7 @@ async def change(bench: Bench, rig: Rig, bucket: int) -> bool:
 
 
 async def want(bench: Bench, rig: Rig, bucket: int, until: str) -> None:
-    """Wants a line until something is high."""
+    """Requests a line until a signal is high."""
     rig.pin("want_i").set(1)
     rig.pin("want_bucket_i").set(bucket)
     await bench.until(lambda: rig.pin(until).get())
@@ -173,9 +173,9 @@ async def a_way_that_is_written_while_a_line_of_its_group_comes_makes_that_worth
     rigs = [Rig(bench, name) for name in RIGS]
     settle_down(rigs, 20)
     await begin(bench, rigs)
-    # By cycles from the first half of a line to the way: whether the way is written; whether the way's line and the
-    # other are there afterwards. In "four" they have places of their own; elsewhere the way's line is lost to the
-    # other.
+    # By the number of cycles from a line's first half to the way's write: whether the way is written, and whether the
+    # way's line and the other line are in the cache afterwards. In "four" they have different places. In the others,
+    # the other line replaces the way's line.
     lost = (True, False, False)
     expected = {
         -1: (True, True, False),
@@ -190,7 +190,7 @@ async def a_way_that_is_written_while_a_line_of_its_group_comes_makes_that_worth
     expected_apart = dict.fromkeys((-1, 0, 1), (True, True, False)) | dict.fromkeys(range(2, 7), both)
     for rig in rigs:
         rig.changes = 1.0
-        # So many cycles after it was asked for does the first half of a line come.
+        # Measures the cycles from the request to the first half of the line.
         await want(bench, rig, 4, "m_axi_arvalid")
         asked, memory = bench.cycles, rig.memories[4 % rig.channels]
         beats = len(memory.r.cycles_of) + 2
@@ -211,7 +211,7 @@ async def a_way_that_is_written_while_a_line_of_its_group_comes_makes_that_worth
 
 @cocotb.test()
 async def lines_are_changed_every_other_cycle_while_others_take_their_places(dut: Any) -> None:
-    """As fast as the engine may. Each fill takes the place of a line that was looked up before."""
+    """This is the highest rate of the engine. Each fill replaces a line that was looked up before."""
     bench = Bench(dut)
     rigs = [Rig(bench, name) for name in RIGS]
     settle_down(rigs, 20)
@@ -239,7 +239,7 @@ async def lines_are_changed_every_other_cycle_while_others_take_their_places(dut
             assert min(rig.hits, rig.misses, rig.updates) > 50, (rig.name, rig.hits, rig.misses, rig.updates)
             rig.check_memory()
             for bucket in buckets:
-                await look(bench, rig, bucket)  # present lines are as they must be
+                await look(bench, rig, bucket)  # lines that are present have the right content
 
 
 @cocotb.test()
@@ -250,13 +250,13 @@ async def no_line_is_asked_for_in_the_cycle_of_a_write(dut: Any) -> None:
     await begin(bench, rigs)
     for rig in rigs:
         rig.changes = 1.0
-        bucket, other = 5, 5 + 1024  # of one line of every cache
+        bucket, other = 5, 5 + 1024  # both share a place in every cache
         for before in range(6):
             await want(bench, rig, bucket, "here_o")
             assert await look(bench, rig, bucket), rig.name
             await want(bench, rig, other, "m_axi_arvalid")
-            # The line is not there any more. That is decided at about the time of the write: looked up that many cycles
-            # before.
+            # The fill replaces the line at about the time of the way's write. The loop varies the number of cycles from
+            # look-up to fill.
             rig.pin("want_bucket_i").set(bucket)
             memory = rig.memories[bucket % rig.channels]
             beats = len(memory.r.cycles_of) + 2
@@ -269,7 +269,7 @@ async def no_line_is_asked_for_in_the_cycle_of_a_write(dut: Any) -> None:
             assert rig.updates == updates + 1
             await bench.until(rig.quiet)
             await bench.cycle(60)
-            await look(bench, rig, bucket)  # not the content of memory before the write
+            await look(bench, rig, bucket)  # must not have the content of memory before the write
             await want(bench, rig, bucket, "here_o")
             assert await look(bench, rig, bucket), rig.name
 
@@ -308,7 +308,7 @@ async def the_cache_can_be_emptied_and_errors_are_kept_until_then(dut: Any) -> N
         for rig in rigs:
             rig.ask = Look(bucket)
         await bench.cycle(41)
-    # 19 and 3 share a place in all of them, and memory has the later writes.
+    # 19 and 3 share a place in every cache, and memory has the later writes.
     assert [rig.hits for rig in rigs] == hits
 
 

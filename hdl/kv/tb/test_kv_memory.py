@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_pool and kv_axi_port, against a list of places and a memory that holds AXI3 to its rules."""
+"""Tests kv_pool against a list of places, and kv_axi_port against a memory that checks the rules of AXI3."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHANNELS = {"shallow": 8, "deep": 128}
 
 
 class Places:
-    """Takes places, writes and reads them, returns them, and knows the content of each."""
+    """Takes, writes, reads and frees places, and records the content of each."""
 
     def __init__(self, bench: Bench, scope: Any) -> None:
         self.bench = bench
@@ -93,7 +93,7 @@ async def all_places_can_be_taken_one_a_cycle(dut: Any) -> None:
     bench = Bench(dut)
     pool = Scope(dut.pool)
     take, valid, place = (bench.pin(pool, name) for name in ("take_i", "place_valid_o", "place_o"))
-    for name in ("take_i", "free_i", "write_i", "read_i"):  # as the test before left them
+    for name in ("take_i", "free_i", "write_i", "read_i"):  # the state that the previous test left
         bench.pin(pool, name).set(1)
         bench.pin(pool, name).set(0)
     await bench.reset()
@@ -128,7 +128,7 @@ async def what_was_written_is_read(dut: Any) -> None:
             address = page * 4096 + 64 * bench.random.randint(0, 64 - words)
             content.append([(address, port.write(address, words)) for port in ports])
         await bench.until(lambda: all(port.confirmed == 40 for port in ports))
-        # Ways of some of their words.
+        # Writes ways of some of their words.
         for i in range(40):
             for port, (address, words) in zip(ports, content[i], strict=True):
                 word = bench.random.randrange(len(words))
@@ -141,7 +141,7 @@ async def what_was_written_is_read(dut: Any) -> None:
                 port.read(address + 64 * first, words[first:])
                 if bench.random.random() < 0.3:
                     port.read_line(address, words[0])
-        # Writes elsewhere go on beside.
+        # Meanwhile there are writes to other pages.
         for page in range(40, 60):
             for port in ports:
                 port.write(page * 4096, 8)
@@ -191,7 +191,7 @@ async def lines_go_past_words_that_nobody_takes(dut: Any) -> None:
     await bench.until(lambda: all(len(port.lines.items) == 5 for port in ports))
     for port in ports:
         assert not port.words.items
-        # Second half at R to line_valid: a cycle.
+        # One cycle from the second half at R to line_valid.
         assert port.lines.cycles_of[-1] == port.memory.r.cycles_of[-1] + 1
 
 

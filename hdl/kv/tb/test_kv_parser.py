@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_parser: frames made by scapy, judged by the protocol's text (kv_frames.py), compared with the parser's output."""
+"""Compares kv_parser's verdicts on frames from scapy with those of kv_frames.py, which follows the protocol's text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scapy.packet import Raw
 from simulate import KV_PACKAGES, simulate
 
 NAMES = {"checks": 0, "whole": 1}
-# request_t, from its highest bits down.
+# The fields of request_t, from the highest bits down.
 FIELDS = {
     "from": 96, "kv": 176, "hash": 32, "length": 11, "too_long": 1, "summed": 1, "sum": 16, "has_place": 1, "place": 6,
 }  # fmt: skip
@@ -41,12 +41,12 @@ BUNDLES = {
 
 
 def allowed(frame: bytes) -> bool:
-    """What the top says of sources."""
+    """Returns whether the top allows the source of a frame."""
     return frame[26:30] != b"\0\0\0\0" and int.from_bytes(frame[26:30], "big").bit_count() % 4 != 3
 
 
 def welcome(draw: Any, **what: Any) -> Any:
-    """A good frame from an address that is allowed."""
+    """Returns a valid frame from an allowed address."""
     while True:
         frame = frames.good(draw, **what)
         if allowed(bytes(frame)):
@@ -62,7 +62,7 @@ def unpack(word: int) -> dict[str, int]:
 
 
 class Lane:
-    """A parser, a pool of places around it, and a scoreboard."""
+    """A parser with a pool of places and a scoreboard."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         scope: Any = Scope(getattr(bench.dut, name))
@@ -80,7 +80,7 @@ class Lane:
         bench.agents.append(self)
 
     def reset(self) -> None:
-        self.waiting: list[tuple[bytes, frames.Opinion]] = []  # kv frames whose fate is open
+        self.waiting: list[tuple[bytes, frames.Opinion]] = []  # kv frames without a verdict
         self.to_host: list[Any] = []
         self.free = list(range(64))
         self.held: dict[int, dict[int, bytes]] = {}
@@ -100,7 +100,7 @@ class Lane:
             if opinion.fate == "host":
                 self.to_host.append((data, keep, last, user))
         if opinion.fate != "host":
-            # For a stranger's frame no other rule matters.
+            # If the source is not allowed, no other rule matters.
             self.waiting.append((frame, opinion if allowed(frame) else frames.Opinion("source")))
 
     def drive(self) -> None:
@@ -118,7 +118,8 @@ class Lane:
             place, beat = seen["pool_place_o"].get(), seen["pool_beat_o"].get()
             assert (seen["filling_o"].get(), seen["filling_place_o"].get(), seen["filled_o"].get()) == (1, place, beat)
             self.held[place][beat] = seen["pool_data_o"].get().to_bytes(64, "little")
-        # A verdict is of the oldest frame received before this cycle, "busy" of the one that is received in it.
+        # A verdict concerns the oldest frame received before this cycle. "busy" concerns the frame received in this
+        # cycle.
         if seen["request_valid_o"].get():
             self.on_request(unpack(seen["request_o"].get()))
         for fate in FATES[:2]:
@@ -195,7 +196,7 @@ async def frames_of_all_sorts(dut: Any) -> None:
             for _ in range(250):
                 kind = draw.randrange(10)
                 frame = frames.random_bytes(draw) if kind == 9 else frames.strange(draw)
-                # With WholeFrames no frame is marked.
+                # With WholeFrames no frame is marked as bad.
                 lane.send(
                     bytes(frames.good(draw)) if kind < 4 else frame,
                     error=not lane.whole_frames and draw.random() < 0.03,
@@ -231,7 +232,7 @@ async def checksums_of_the_longest_frames(dut: Any) -> None:
     lanes = [Lane(bench, name) for name in NAMES]
     await bench.reset()
     for fill in (b"\xff", b"\0", b""):
-        for size in (1023, 1024, 1025, 2047, 2048, 2049, 4000, 9000, 40_000, 65_484, 65_485):  # as IPv4 can say
+        for size in (1023, 1024, 1025, 2047, 2048, 2049, 4000, 9000, 40_000, 65_484, 65_485):  # up to the limit of IPv4
             for lane in lanes:
                 content = fill * size or bench.random.randbytes(size)
                 frame = welcome(bench.random, kind=2, size=0, checksum=True)

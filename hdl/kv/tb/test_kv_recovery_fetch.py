@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_recovery_fetch: with any lost, late or repeated answers, it asks for everything, and takes nothing twice."""
+"""Tests kv_recovery_fetch with lost, late and repeated answers: it asks for every item, and accepts each once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BUNDLES = {
 
 
 class Fetcher:
-    """An instance, and the blocks that ask and answer for it."""
+    """An instance, with the blocks that ask and answer for it."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         scope: Any = Scope(getattr(bench.dut, name))
@@ -64,7 +64,8 @@ class Fetcher:
         self.pins[pin].set(0)
 
     async def asked(self, *, own: bool = False) -> tuple[Any, int, bool] | None:
-        """Its next question, its number, and whether it is marked as a repeat. None: nothing for some time."""
+        """Returns its next question, the number, and whether it is marked as a repetition. None: no question for some
+        time."""
         for _ in range(80):
             await self.bench.cycle()
             if self.get("ask_valid_o"):
@@ -78,11 +79,11 @@ class Fetcher:
             assert self.get("ask_lane_o") == 0
             what = ("way", self.get("bucket_o"), self.get("ask_way_o"))
         found = what, self.get("ask_request_o"), bool(self.get("ask_again_o"))
-        await self.pulse("own_i" if own and what[0] == "way" else "taken_i")  # a lane is asked for at others only
+        await self.pulse("own_i" if own and what[0] == "way" else "taken_i")  # only other nodes are asked for a lane
         return found
 
     async def answer(self, what: Any, request: int, status: int = OK, **wrong: int) -> bool:
-        """A frame that answers, or nearly; whether it was taken for an answer."""
+        """Sends a frame that answers, or nearly does. Returns whether it was accepted as an answer."""
         kind, a, b = what
         node = wrong.get("node", b if kind == "lane" else 1)
         detail = status if kind == "lane" else wrong.get("way", b) << 6 | status
@@ -101,7 +102,7 @@ class Fetcher:
 
 
 async def all_of(fetcher: Fetcher, wanted: set[Any], *, lost: float) -> None:
-    """Answers until nothing is missing."""
+    """Answers questions until no item is missing."""
     draw = fetcher.bench.random
     done: set[Any] = set()
     before: list[tuple[Any, int]] = []
@@ -128,7 +129,7 @@ async def all_of(fetcher: Fetcher, wanted: set[Any], *, lost: float) -> None:
             continue
         if draw.random() < lost:
             continue
-        # What is not the answer.
+        # Sends a frame that is not the answer.
         wrong = draw.choice(
             [{"status": BUSY if what[0] == "way" else NOT_SERVING}, {"kind": 24}, {"way": what[2] ^ 1}, {"node": 0}]
         )
@@ -136,7 +137,7 @@ async def all_of(fetcher: Fetcher, wanted: set[Any], *, lost: float) -> None:
             wrong = {"kind": ENTRY if what[0] == "lane" else LANE_RECORD}
         assert not await fetcher.answer(what, request, **wrong)
         assert not await fetcher.answer(what, request ^ 1 << draw.randrange(5, 32))
-        # Now or later, and twice.
+        # Sends the answer now or later, and twice.
         late = draw.choice([b for b in before[-6:] if b[0] not in done and b[1] >> 5 == request >> 5])
         assert await fetcher.answer(*late, status=OK)
         done.add(late[0])
@@ -188,7 +189,7 @@ async def after_a_reset_everything_is_as_after_the_first(dut: Any) -> None:
 
 @cocotb.test()
 async def what_interrupts(dut: Any) -> None:
-    """A new epoch, a new count, a cleared table, a node that is in no epoch."""
+    """Covers a new epoch, a new count, a cleared table, and a node in no epoch."""
     fetcher = Fetcher(Bench(dut, 3), "many")
     bench = fetcher.bench
     await bench.reset()
@@ -208,9 +209,9 @@ async def what_interrupts(dut: Any) -> None:
     again = [await fetcher.asked() for _ in range(5)]
     assert [a[0] for a in again] == [b[0] for b in before]
     assert not [1 for a in again if a[2]]
-    assert not await fetcher.answer(*before[1][:2])  # of the epoch before
+    assert not await fetcher.answer(*before[1][:2])  # of the previous epoch
     assert await fetcher.answer(*again[1][:2])
-    # Lanes wait for the buckets, and for a node that serves.
+    # Lanes are fetched after the buckets, and only from serving nodes.
     await fetcher.pulse("lanes_write_i", data_i=3)
     fetcher.pins["serving_others_i"].set(0)
     await fetcher.pulse("count_write_i", data_i=1)

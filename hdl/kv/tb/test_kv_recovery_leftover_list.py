@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_recovery_leftover_list: random searches and changes, against a list."""
+"""Tests kv_recovery_leftover_list with random searches and changes, against a Python list."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def pack(cell: Cell) -> int:
 
 
 def head(cell: Cell) -> int:
-    """The header of a frame about it."""
+    """Returns the header of a frame about a cell."""
     _, way, version, lane, request = cell
     return (way << 6) << 160 | lane << 128 | request << 96 | version << 64
 
 
 def newer(a: int, b: int) -> bool:
-    """Serial numbers; 0 is older than all."""
+    """Compares serial numbers. 0 is older than all others."""
     return a != 0 and (b == 0 or 0 < (a - b) % 2**32 < 2**31)
 
 
@@ -45,7 +45,7 @@ def some(draw: Random) -> Cell:
 
 
 def fits(entry: Cell | None, what: int, came: Cell) -> bool:
-    """Is this the searched entry?"""
+    """Returns whether the search must find this entry."""
     if what == SHOW or (what == FREE and entry is None):
         return True
     return entry is not None and (what == NEXT or (what == AT and entry[:2] == came[:2]))
@@ -74,7 +74,7 @@ async def against_a_list(dut: Any) -> None:
         looked = set()
         for _ in range(1500):
             what = draw.choice([NEXT, FREE, FREE, AT, AT, SHOW])
-            # Continues behind the last found entry, or begins anywhere.
+            # Continues after the last found entry, or begins anywhere.
             again = last >= 0 and draw.random() < 0.4
             start = last + 1 if again else draw.randrange(min(len(held) + 2, room + 1))
             if what == FREE and not again:
@@ -108,7 +108,7 @@ async def against_a_list(dut: Any) -> None:
             if wanted is None:
                 continue
             assert pins["at_o"].get() == wanted
-            await bench.cycle(draw.choice([1, 1, 3]))  # it stays
+            await bench.cycle(draw.choice([1, 1, 3]))  # the result stays
             entry = held[wanted] if wanted < len(held) else None
             if entry is not None:
                 assert pins["valid_o"].get() == 1
@@ -118,7 +118,7 @@ async def against_a_list(dut: Any) -> None:
                 assert pins["same_o"].get() == (came[3:] == entry[3:])
             elif wanted < len(held):
                 assert pins["valid_o"].get() == 0
-            # Changed at once, or with the next search.
+            # The entry is changed at once, or with the next search.
             if what == FREE and draw.random() < 0.9:
                 kept = some(draw)
                 pins["keep_i"].set(1)
@@ -141,7 +141,7 @@ async def against_a_list(dut: Any) -> None:
                 else:
                     await bench.reset()
                 held, last = [], -1
-        assert len(looked) == 7 + (bits < 10), looked  # only a small one is ever full
+        assert len(looked) == 7 + (bits < 10), looked  # only the small one ever fills up
 
 
 def test_kv_recovery_leftover_list() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_recovery_leftover_settle on a list of leftovers: however full that is, a walk looks at each once, and ends."""
+"""Tests kv_recovery_leftover_settle: for any number of leftovers, a walk visits each one once, and then ends."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ endmodule
 
 
 async def walked(bench: Bench, pins: dict[str, Any], leftovers: int) -> list[int]:
-    """The leftovers that one walk asks about, in order."""
+    """Returns the leftovers that one walk asks about, in order."""
     asked = []
     for _ in range(leftovers + 3):
         if not pins["due"].get():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_registers, against the model of kv_registers_rig."""
+"""Tests kv_registers against the model in kv_registers_rig."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEVER = (1 << 64) - 1
 
 
 async def start(dut: Any, seed: int, *names: str) -> tuple[Bench, dict[str, Rig]]:
-    """A bench with these instances taking part; the others keep still."""
+    """Returns a bench and the rigs of these instances. The other instances are idle."""
     bench = Bench(dut, seed)
     rigs = {name: Rig(bench, name) for name in names or ASKERS}
     await bench.reset()
@@ -47,12 +47,12 @@ async def all_that_is_reset_reads_so(dut: Any) -> None:
             await rig.read(offset)
         rig.check_outputs()
         assert not rig.leased
-        for offset in MAP:  # no byte, no effect
+        for offset in MAP:  # a write without bytes has no effect
             await rig.write(offset, NEVER & 0xFFFFFFFF, 0)
             await bench.cycle()
             rig.check_outputs()
             assert rig.phase == "idle"
-    for rig in rigs.values():  # everything is changed, then reset
+    for rig in rigs.values():  # change every register, then reset
         await rig.stage()
         await rig.write(AT["control"], 3)
         for name in ("retry_cycles", "bucket_bits", "line_base", "value_base", "sync_from", "lease"):
@@ -72,7 +72,7 @@ async def all_that_is_reset_reads_so(dut: Any) -> None:
 
 
 def draw_write(rig: Rig) -> tuple[int, int, int]:
-    """Any address, and those that matter more often."""
+    """Draws any address, and important ones more often."""
     draw = rig.bench.random
     offset = draw.choice(list(MAP)) if draw.random() < 0.8 else draw.randrange(SPEC["bytes"])
     if draw.random() < 0.25:
@@ -135,7 +135,7 @@ async def an_epoch_is_entered_under_way(dut: Any) -> None:
         await rig.write(AT["epoch"], 5 + i)
         asked = bench.cycles
         reads = 0
-        # Staged registers and `epoch` are not taken, all others are, and no access waits.
+        # Staged registers and `epoch` ignore writes, all other registers accept them, and no access waits.
         while rig.phase != "idle" or rig.entries == i:
             await rig.read(AT["epoch"] if reads % 2 else bench.random.choice(list(MAP)))
             reads += 1
@@ -154,7 +154,7 @@ async def an_epoch_is_entered_under_way(dut: Any) -> None:
         assert await rig.read(AT["members"]) == 0xFFFF
         assert await rig.read(AT["epoch"]) == 5 + i
         assert rig.active["members"] == rig.pin("members_o").get() | rig.pin("serving_members_o").get() << 8
-    # The same epoch is not entered again; 0 leaves, and then no node is a member.
+    # The same epoch is not entered again. Epoch 0 leaves, and then no node is a member.
     await rig.write(AT["epoch"], 10)
     await bench.cycle(10)
     assert (rig.phase, rig.entries) == ("idle", 6)
@@ -164,7 +164,7 @@ async def an_epoch_is_entered_under_way(dut: Any) -> None:
     await rig.enter(11)
     assert rig.pin("members_o").get() == rig.pin("serving_members_o").get() == 0xFF
     assert rig.copied_after == 92, rig.copied_after
-    # Reset in the middle, at every stage.
+    # Resets in the middle of entering, at every stage.
     for cycles in (1, 5, 8, 12, 40, 95, 99, 105, 130):
         rig.drain = rig.settle = (5, 5)
         rig.start_write(AT["epoch"], 12)
@@ -217,7 +217,7 @@ async def tables_are_cleared_in_no_epoch_only(dut: Any) -> None:
     assert await cleared() == 0
     assert await rig.read(AT["bucket_bits"]) == 12
     rig.drain = rig.settle = (40, 40)
-    for epoch in (0, 4):  # while being entered, too
+    for epoch in (0, 4):  # also while an epoch is entered
         await rig.write(AT["epoch"], epoch)
         await rig.write(AT["control"], CLEAR_TABLE)
         await rig.write(AT["bucket_bits"], 13)
@@ -238,7 +238,7 @@ async def every_event_is_counted(dut: Any) -> None:
         for rate, cycles in ((1.0, 700), (0.5, 700), (0.02, 300)):
             rig.rate = rate
             await bench.cycle(cycles)
-            if name == "wide":  # exactly as many as there were up to the cycle before the counter is looked at
+            if name == "wide":  # the exact count up to the cycle before the look-up
                 for offset in bench.random.sample(counters, 40):
                     await rig.read(offset)
             rig.rate = 0.0
@@ -247,7 +247,7 @@ async def every_event_is_counted(dut: Any) -> None:
                 assert rig.least[offset] == rig.most[offset]
                 assert await rig.read(offset) == rig.most[offset]
     rig = rigs["wide"]
-    # Repeated reads must not lose events elsewhere.
+    # Repeated reads must not lose events of other counters.
     rig.rate = 1.0
     for _ in range(150):
         await rig.read(AT["frames_kv"])
@@ -255,7 +255,7 @@ async def every_event_is_counted(dut: Any) -> None:
     await bench.cycle()
     for offset in counters:
         assert await rig.read(offset) == rig.most[offset]
-    # Cleared while everything counts: at most the events since then, and at least those after the clearing.
+    # Cleared while everything counts: the result is at most the events since then, and at least those after clearing.
     for _ in range(3):
         rig.rate = 1.0
         await bench.cycle(bench.random.randrange(100))
@@ -271,7 +271,7 @@ async def every_event_is_counted(dut: Any) -> None:
     await rig.write(AT["control"], CLEAR_COUNTERS)
     for offset in counters:
         assert await rig.read(offset) == 0
-    # All groups begin again in the same cycle.
+    # All groups start counting again in the same cycle.
     rig.rate, rig.spread = 1.0, 0.0
     await rig.write(AT["control"], CLEAR_COUNTERS)
     await bench.cycle(200)
@@ -282,7 +282,7 @@ async def every_event_is_counted(dut: Any) -> None:
     await rig.write(AT["control"], CLEAR_COUNTERS)
     for offset in counters:
         assert await rig.read(offset) == 0
-    # They wrap.
+    # Counters wrap.
     offset = AT["sent"] + 4 * 3
     dut.wide.dut.i_counters.i_ram.gen_block.memory[(offset - MAP_COUNTERS) // 4].value = 0xFFFFFF00
     rig.most[offset] = 0xFFFFFF00
@@ -320,7 +320,7 @@ async def cycles_are_read_whole(dut: Any) -> None:
         await bench.until(lambda: bool(rig.r.items))
         low = rig.r.items[0][0]
         await bench.cycle(10)
-        # Writes, and reads of others, leave the latch alone.
+        # Writes, and reads of other registers, do not change the latched value.
         await rig.write(AT["cycles"], 1)
         await rig.read(AT["lease"])
         high = await rig.read(AT["cycles"] + 4)
@@ -345,7 +345,7 @@ async def a_lease_ends_to_the_cycle(dut: Any) -> None:
         seen = set()
         for _ in range(cycles):
             await bench.cycle()
-            before = bench.cycles - 2 - rig.zero  # `cycles` in the cycle before the one that was just seen
+            before = bench.cycles - 2 - rig.zero  # `cycles` in the cycle before the one observed last
             leased = rig.leased
             assert leased == (before < end), (before, end)
             seen.add(leased)
@@ -358,16 +358,16 @@ async def a_lease_ends_to_the_cycle(dut: Any) -> None:
         await lease(end)
         await bench.cycle(2)
         assert await follow(end, 60) == {0, 1}
-        # A low word alone does nothing; both at once with the high one.
+        # Writing only the low word has no effect. Writing the high word sets both at once.
         await rig.write(AT["lease"], (end + 10_000) & 0xFFFFFFFF)
         assert await follow(end, 10) == {0}
         await rig.write(AT["lease"] + 4, (end + 10_000) >> 32)
         await bench.cycle(1)
         assert await follow(end + 10_000, 10) == {1}
-        await lease(end - 1)  # a time that is past
+        await lease(end - 1)  # a time in the past
         await bench.cycle(2)
         assert await follow(end - 1, 10) == {0}
-    # From the high word's response on.
+    # The lease holds from the high word's response on.
     await lease(0)
     await rig.write(AT["lease"], 1000)
     poke(0)
@@ -375,7 +375,7 @@ async def a_lease_ends_to_the_cycle(dut: Any) -> None:
     assert rig.leased == 0
     await bench.cycle()
     assert rig.leased == 1
-    # All ones means never. No smaller value does.
+    # Only all ones means for ever. No smaller value does.
     for end, leased in ((NEVER, {1}), (NEVER - 1, {0}), (NEVER - (1 << 32), {0}), (NEVER, {1})):
         await lease(end)
         poke(NEVER)

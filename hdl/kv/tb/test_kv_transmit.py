@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_transmit: its frames, parsed by scapy, compared with its orders."""
+"""Parses the frames of kv_transmit with scapy, and compares them with the records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simulate import KV_PACKAGES, simulate
 NONE, POOL, MEMORY, DEFERRED = range(4)
 LISTS = {NONE: "now", POOL: "now", MEMORY: "later", DEFERRED: "deferred"}
 NOBODY, ANSWER = 1 << 6, 1 << 7  # in a job's tag
-# send_t, from its highest bits down.
+# The fields of send_t, from the highest bits down.
 FIELDS = {"nodes": 8, "to": 96, "kv": 176, "place": 6, "length": 11, "summed": 1, "sum": 16}
 PEERS = [frames.endpoint(f"02:00:00:00:01:{i:02x}", f"10.1.0.{i}", 1000 + i) for i in range(8)]
 BUNDLES: Bundles = {
@@ -46,7 +46,7 @@ def pack(**values: int) -> int:
 
 
 class Rig:
-    """The module, a pool, a memory, a host, and a scoreboard."""
+    """The module, with a pool, a memory, a host and a scoreboard."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench, scope = bench, Scope(bench.dut)
@@ -71,9 +71,9 @@ class Rig:
         self.expected: dict[str, deque[tuple[int, bytes, bytes, bool]]] = {
             name: deque() for name in ("now", "later", "answers")
         }
-        self.answers: dict[int, tuple[int, bytes, bytes, bool]] = {}  # to go when memory has their place
-        self.taken = len(self.sends.sent)  # records, as far as they were looked at
-        self.doing: dict[int, int] = {}  # places that memory is at: their tags
+        self.answers: dict[int, tuple[int, bytes, bytes, bool]] = {}  # frames to send when memory has their place
+        self.taken = len(self.sends.sent)  # records that have been looked at
+        self.doing: dict[int, int] = {}  # places that memory is writing: their tags
         self.free = set(range(64))  # places without a deferred record
         self.dead = False
         self.pace = 0.1  # of memory
@@ -98,7 +98,7 @@ class Rig:
         draw = self.bench.random
         kv, value = frames.kv_header(draw, draw.randrange(32)), draw.randbytes(size)
         to = draw.getrandbits(96)
-        if sums:  # the expected sums of the words of the IPv4 header, and of those under the UDP checksum
+        if sums:  # selects values with these sums of the IPv4 header's words and of the words under the UDP checksum
             to &= ~(0xFFFF << 16)
             host, here = to >> 16 & 0xFFFFFFFF, frames.SELF >> 16 & 0xFFFFFFFF
             ip = struct.pack(">BBHHHBBHII", 0x45, 0, 50 + size, 0, 0x4000, 64, 17, 0, here, host)
@@ -183,7 +183,7 @@ class Rig:
         self.passed += pins["passed_o"].get()
 
     def take_frames(self) -> int:
-        """Checks whole frames that came out, and forgets them. Returns the number of the core's frames."""
+        """Checks the complete output frames and removes them. Returns the number of the core's frames."""
         frame: list[Any] = []
         count = 0
         for item in self.sink.items:
@@ -213,7 +213,7 @@ class Rig:
         queues[0].popleft()
         assert packet[IP].flags == "DF"
         assert packet[IP].ttl == 64
-        # scapy computes the missing fields.
+        # scapy recomputes these fields.
         del packet[IP].chksum, packet[IP].len, packet[UDP].len, packet[UDP].chksum
         again = Ether(bytes(packet))
         assert again[IP].chksum == struct.unpack(">H", data[24:26])[0]
@@ -235,7 +235,7 @@ async def frames_of_all_sorts(dut: Any) -> None:
     draw = bench.random
     for idle, stall in [(0, 0), (0.5, 0), (0, 0.5), (0.3, 0.3), (0.05, 0.9)]:
         await bench.reset()
-        await bench.cycle(3)  # of self_i
+        await bench.cycle(3)  # self_i takes 3 cycles to take effect
         for source in (rig.sends, rig.host, rig.words):
             source.idle = idle
         rig.sink.stall = stall
@@ -244,7 +244,7 @@ async def frames_of_all_sorts(dut: Any) -> None:
             nodes, kind = draw.choice([0, 0, draw.randrange(1, 256)]), draw.randrange(4)
             if kind == 0:
                 rig.send(NONE, 0, nodes=nodes, summed=draw.random() < 0.7)
-            elif kind == 1 and i < 64:  # a place each
+            elif kind == 1 and i < 64:  # each in its own place
                 rig.send(POOL, size, nodes=nodes, place=i, summed=draw.random() < 0.7)
             elif kind == 2:
                 rig.send(MEMORY, size, nodes=draw.choice([0, 1 << draw.randrange(8)]), summed=draw.random() < 0.7)
@@ -323,7 +323,7 @@ async def answers_wait_for_memory(dut: Any) -> None:
         await bench.reset()
         await bench.cycle(3)
         rig.pace, rig.sends.idle, rig.sink.stall = pace, idle, stall
-        # Few places, so that one is used again as soon as it is free.
+        # Few places, so that each is used again soon after it is freed.
         some = set(draw.sample(range(64), 8))
         for i in range(400):
             places = sorted(rig.free & some)
@@ -333,7 +333,7 @@ async def answers_wait_for_memory(dut: Any) -> None:
                 rig.send(NONE, 0, nodes=draw.choice([0, 0xFF]))
             elif draw.random() < 0.8:
                 rig.send(DEFERRED, 0, place=draw.choice(places))
-            else:  # memory is busy with a job that no request waits for
+            else:  # memory finishes a job that no request waits for
                 place = draw.choice(places)
                 rig.free.remove(place)
                 rig.doing[place] = place

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The number of cycles in which the joined core walks through a key's buckets, as docs/design/kv-core.md gives it. And
-which other writes stop it."""
+"""Checks the number of cycles in which the joined core walks through a key's buckets against docs/design/kv-core.md,
+and which other writes stop a walk."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ from simulate import KV_PACKAGES, simulate
 
 @cocotb.test()
 async def what_a_walk_takes(dut: Any) -> None:
-    """A read at a follower whose key is in its second bucket, its last one, or nowhere. All lines are in the cache."""
+    """Reads at a follower, with the key in its second bucket, its last bucket, or nowhere. All lines are in the
+    cache."""
     with table_of(11):
         rig = await begun(dut)
         members = [0, ME]
@@ -76,7 +77,7 @@ async def what_a_walk_takes(dut: Any) -> None:
 
         assert await read(NO_SUCH_KEY) == 12
         await put(others[0], buckets[0], 0)
-        assert await read(NO_SUCH_KEY) == 12  # one key: no redirect
+        assert await read(NO_SUCH_KEY) == 12  # only one key: no walk
         await put(others[1], buckets[0], 1)
         took = [await read(NO_SUCH_KEY)]
         for index in (1, 7):
@@ -88,7 +89,7 @@ async def what_a_walk_takes(dut: Any) -> None:
 
 @cocotb.test()
 async def writes_to_buckets_of_one_slot(dut: Any) -> None:
-    """They are in flight at the same time, also those with the same bits 11 to 0."""
+    """Such writes are in flight at the same time, even if their bucket numbers have the same bits 11 to 0."""
     with table_of(13):
         rig = await begun(dut)
         members = [0, ME]
@@ -97,7 +98,7 @@ async def writes_to_buckets_of_one_slot(dut: Any) -> None:
         rig.from_node(0, Kv(ENTERED, epoch=1))
         await rig.opened()
         first = keys_with(ME, members, 1)[0]
-        keys: dict[int, int] = {}  # by bucket
+        keys: dict[int, int] = {}  # one key per bucket
         for key in range(first, first + 200_000):
             if bucket_of(key) % 256 == bucket_of(first) % 256:
                 keys.setdefault(bucket_of(key), key)

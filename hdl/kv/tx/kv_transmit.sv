@@ -2,29 +2,29 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Makes the core's frames, and lets them and the host's take turns on the way to the network.
+/// Makes the core's frames, and alternates them with the host's frames on the way to the network.
 ///
-/// Behaviour: a record of `now` becomes a frame, or one for each of its nodes, lowest first; its value, if any, is in
-/// the pool. A record of `later` becomes one frame, whose value is the next one of the `word` stream. It waits until
-/// that has begun. A `deferred` record, which has no value, waits until memory has its place's value (job_done_i), and
-/// has no effect if dead_i is high then. free_o returns that place. No record waits behind another one's memory access,
-/// so frames of `now` overtake those of `later`. The host's and the core's frames alternate when both are there
-/// (kv_tx_output). Both checksums are right (kv_tx_headers), and the UDP one is 0 unless `summed`. user of the core's
-/// frames is their size in bytes.
-/// Latency: from the record, or the event that a deferred one awaits, to the first beat out 4 cycles: two to be chosen
-/// (kv_tx_records), one for the header, one for the output. The host's beats take 1.
+/// Behaviour: a `now` record becomes one frame, or one per node, the lowest first. Its value, if any, is in the pool. A
+/// `later` record becomes one frame, whose value is the next one in the `word` stream; it waits until that value
+/// begins. A `deferred` record has no value. It waits until memory has the value of its place (job_done_i), and is
+/// dropped if dead_i is high then. `free_o` frees that place. No record waits for another record's memory access, so
+/// `now` frames overtake `later` frames. If both wait, frames of host and core alternate (kv_tx_output). Both checksums
+/// are right (kv_tx_headers); the UDP checksum is 0 unless `summed`. In the core's frames, `user` is their size in
+/// bytes.
+/// Latency: 4 cycles from a record, or from the event that a deferred one awaits, to the first beat: two for the choice
+/// (kv_tx_records), one for the header, one for the output. 1 cycle for the host's beats.
 /// Paths: none from input to output, except from m_ready to s_ready and word_ready.
-/// Reset: forgets all records and the present frame; m_valid falls.
-/// Requirements: peers and self_i change only when nothing is to be sent, self_i three cycles before the next record. A place has no other
-/// deferred record until it was given back.
+/// Reset: forgets all records and the current frame; m_valid falls.
+/// Requirements: peers and self_i change only when nothing waits to be sent, self_i three cycles before the next
+/// record. A place gets no other deferred record until it is freed.
 module kv_transmit
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
   import kv_tx_pkg::*;
 #(
-    /// The stream, with data of 512 bits; 16 bits of user or more have room for the size of the core's frames.
+    /// The stream type, with 512 data bits and at least 16 user bits, for the size of the core's frames.
     parameter type axis_t = kv_axis_t,
-    /// Records that wait, of each kind: powers of two.
+    /// The most waiting records of each kind: powers of two.
     parameter int unsigned NowDepth = 32,
     parameter int unsigned LaterDepth = 64
 ) (
@@ -32,24 +32,24 @@ module kv_transmit
     input wire rst_i,
 
     input wire endpoint_t self_i,
-    /// A node's addresses, in the same cycle. Requested in the cycle after its record was chosen.
+    /// Looks up a node's addresses in the same cycle, one cycle after its record was chosen.
     output logic [2:0] peer_o,
     input wire endpoint_t peer_i,
 
     input  wire sending_t sending_i,
-    /// Room for fewer than eight records.
+    /// There is room for fewer than eight records.
     output almost_full_t  almost_full_o,
 
     input  wire job_done_t job_done_i,
     input  wire            dead_i,
-    /// Memory has the value of this place.
+    /// Frees a place: memory has its value.
     output free_place_t    free_o,
 
-    // Values from memory, in the order of the records. A value of no bytes has no word.
+    // Values from memory, in the order of the records. An empty value has no word.
     input  wire          word_valid,
     output logic         word_ready,
     input  wire  [511:0] word_data,
-    /// A value has begun to arrive: once for each, when or before its first word is at word_valid.
+    /// A value has begun to arrive. One pulse per value, at the latest with its first word at word_valid.
     input  wire          value_begun_i,
 
     output pool_read_t            pool_read_o,
@@ -63,7 +63,7 @@ module kv_transmit
     input  wire        m_ready,
     output axis_t      m_payload,
 
-    /// No record waits, no frame of the core is in transmission.
+    /// No record waits, and no frame of the core is being sent.
     output logic       idle_o,
     /// A frame of this kind has been sent.
     output logic       sent_o,
@@ -84,7 +84,7 @@ module kv_transmit
   );
   assign peer_o = next.node;
 
-  // ---- its header; with that, the pool's reader begins with its value
+  // ---- its header. At the same time the pool's reader begins with its value
 
   endpoint_t to;
   headers_t  headers;
@@ -131,7 +131,7 @@ module kv_transmit
       .take_i  (pool_ready)
   );
 
-  // ---- the way out
+  // ---- the output
 
   logic output_idle;
   kv_tx_output #(

@@ -3,11 +3,11 @@
 `include "assertions.svh"
 `include "attributes.svh"
 
-/// The memory's reports: the place is free, and with `store` the answer may now be sent.
+/// Handles memory's reports that a place is stored: frees the place or, with `store`, first sends its waiting answer.
 ///
-/// Behaviour: job_done_i says that memory has a place's value. If no answer waits for that, the place is returned.
-/// Otherwise the answer, which kv_tx_records keeps beside the place, joins the frames to send, at once if nothing waits
-/// before it and answer_ready is high. The place is returned when the answer has been read (sent_i). With dead_i there
+/// Behaviour: job_done_i reports that memory has a place's value. If no answer waits for it, the place is freed.
+/// Otherwise the answer, which kv_tx_records stores under the place, joins the frames to send: at once if no other one
+/// is before it and answer_ready is high. The place is freed when the answer has been read (sent_i). With dead_i there
 /// is no answer.
 /// Latency: job_done_i to answer_valid 0 cycles; to free_o, if no answer waits and sent_i is low, 0.
 /// Reset: forgets everything.
@@ -26,14 +26,14 @@ module kv_tx_after_store
     output logic             answer_valid,
     input  wire              answer_ready,
     output place_t           answer_place,
-    /// The answer beside this place is in flight.
+    /// The answer stored under this place is being sent.
     input  wire free_place_t sent_i,
 
     output free_place_t free_o
 );
 
   logic done_valid, waiting_answer, answer, ready;
-  // Kept, since the signals that lead to them are early or late.
+  // YOSYS_KEEP, because the signals that lead to them are early or late.
   `YOSYS_KEEP
   logic waits, leaves;
   place_t waiting_place, done_place;

@@ -4,11 +4,11 @@
 /// Makes a frame's headers, with both checksums.
 ///
 /// Behaviour: Ethernet, IPv4, UDP and kv headers from self_i to to_i, with the content of record_i. The UDP checksum is
-/// 0 unless `summed`. The IPv4 checksum is its complement. The sender of the headers inverts it in the LUT that chooses
-/// among beats anyway.
-/// Latency: 0 cycles; self_i 2 cycles, since it does not change.
+/// 0 unless `summed`. The IPv4 checksum is output as its complement. `kv_tx_output` inverts it in the LUT that selects
+/// the beat.
+/// Latency: 0 cycles; 2 cycles from self_i, which is constant.
 /// Reset: none.
-/// Requirements: self_i changes only when nothing is to be sent.
+/// Requirements: self_i changes only when nothing waits to be sent.
 module kv_tx_headers
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -23,8 +23,8 @@ module kv_tx_headers
     output headers_t        headers_o
 );
 
-  // The fields that are equal for every frame: IPv4 without the destination address and length, UDP likewise. One adder
-  // after the other.
+  // The sum of the fields that are equal in every frame: IPv4 without destination address and length, UDP likewise. The
+  // adders form a chain.
   localparam int unsigned IpFixed = (IpVersionIhl << 8) + IpDontFragment + (IpTtl << 8) + IpProtocolUdp + MinIpLength;
   localparam int unsigned UdpFixed = IpProtocolUdp + 2 * MinUdpLength;
   logic [16:0] self_q;
@@ -47,7 +47,7 @@ module kv_tx_headers
   assign udp_most = apart(udp_rest) + 22'(to_i.port);
   assign udp_sum  = apart(ip_to) + apart(udp_most);
 
-  // Folded: 22 words of 16 bits, so the part above 16 bits, plus one, is less than 32.
+  // Folds a sum of 22 words of 16 bits. The part above 16 bits, plus one, is less than 32.
   logic [16:0] ip_folded, udp_folded;
   logic [5:0] udp_low;
   logic unused_place;
@@ -56,7 +56,7 @@ module kv_tx_headers
   logic udp_above;  // not below 65535
   assign ip_folded = {1'b0, ip_sum[15:0]} + 17'(ip_sum[21:16]);
   assign ip_whole = {ip_folded[15:5], ip_folded[4:0] + 5'(ip_folded[16])};
-  // The UDP checksum is never 0: of the two numbers that are 0 modulo 65535, the sum is not 65535, but 0.
+  // The UDP checksum is never 0. A sum that is 0 modulo 65535 is folded to 0 and not to 65535.
   assign udp_folded = {1'b0, udp_sum[15:0]} + 17'(udp_sum[20:16]);
   assign udp_low = {1'b0, udp_sum[4:0]} + {1'b0, udp_sum[20:16]} + 6'd1;
   assign udp_above = udp_sum[15:5] == '1 && udp_low[5];

@@ -2,28 +2,28 @@
 `default_nettype none
 `include "attributes.svh"
 
-/// The output: the core's frames, each a header and then its value's words, and the host's frames. They alternate when
-/// both are there.
+/// The output. It sends the core's frames (a header, then the value's words) and the host's frames, which alternate if
+/// both wait.
 ///
-/// Behaviour: a whole frame at a time. A header gives its value's source and length. The last word's tkeep, and tuser,
-/// the frame's size, are computed from that. Not a stream_arbiter: header, pool, memory and host are four inputs of one
-/// LUT for each bit, and the next frame is chosen anew in each cycle until one begins.
+/// Behaviour: sends whole frames. A header gives the source and length of the frame's value. The last word's tkeep, and
+/// tuser, which is the frame's size, are computed from these. It is not a stream_arbiter: header, pool, memory and host
+/// are four inputs of one LUT per bit, and the choice of the next frame may change in each cycle until it begins.
 /// Latency: 1 cycle.
 /// Paths: m_ready to s_ready, header_ready, pool_ready and word_ready.
-/// Reset: forgets the present frame; m_valid falls.
-/// Requirements: words come in the order of the headers.
+/// Reset: forgets the current frame; m_valid falls.
+/// Requirements: words come in the order of their headers.
 module kv_tx_output
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
   import kv_tx_pkg::*;
 #(
-    /// The stream, with data of 512 bits; 16 bits of user or more have room for the size of the core's frames.
+    /// The stream type, with 512 data bits and at least 16 user bits, for the size of the core's frames.
     parameter type axis_t = kv_axis_t
 ) (
     input wire clk_i,
     input wire rst_i,
 
-    // The core's. The readies of headers and of the pool's words do not depend on their valids.
+    // Frames of the core. The readies for headers and for the pool's words do not depend on their valids.
     input  wire                     header_valid,
     output logic                    header_ready,
     input  wire tx_header_t         header,
@@ -34,7 +34,7 @@ module kv_tx_output
     output logic                    word_ready,
     input  wire             [511:0] word_data,
 
-    // The host's.
+    // Frames of the host.
     input  wire        s_valid,
     output logic       s_ready,
     input  wire axis_t s_payload,
@@ -43,9 +43,9 @@ module kv_tx_output
     input  wire   m_ready,
     output axis_t m_payload,
 
-    /// No frame of the core is in transmission.
+    /// No frame of the core is being sent.
     output logic idle_o,
-    /// The last beat of a frame of the host's goes.
+    /// The last beat of a host frame is sent.
     output logic passed_o
 );
 
@@ -67,7 +67,7 @@ module kv_tx_output
   assign pick[1] = state_q[1];
   assign pick[0] = state_q[1] || state_q[0] ? state_q[0] : s_valid && (host_turn_q || !header_valid);
 
-  // In state Between, Between represents a header.
+  // In state Between, the value Between of `from` stands for a header.
   always_comb begin
     from = state_q;
     if (state_q == Between && s_valid && (host_turn_q || !header_valid)) from = Host;
@@ -89,14 +89,14 @@ module kv_tx_output
     endcase
   end
 
-  // Free of `from`, since much depends on them.
+  // They do not use `from`, because many signals depend on them.
   assign header_ready = out_free && state_q == Between && !(s_valid && host_turn_q);
   assign pool_ready   = out_free && state_q == Pool;
   assign word_ready   = out_free && from == Memory;
   assign s_ready      = out_free && from == Host;
   assign out_load     = out_valid && out_free;
 
-  // For a header, or a value with that many bytes left. In groups of eight, so that each byte takes one LUT.
+  // tkeep for a header, or for a value with that many bytes left. In groups of eight, so that each byte takes one LUT.
   logic [63:0] core_keep;
   `YOSYS_KEEP
   logic [7:0] group_whole, group_part, below;
@@ -109,7 +109,7 @@ module kv_tx_output
     for (int i = 0; i < 64; i++) core_keep[i] = group_whole[i/8] || (group_part[i/8] && below[i%8]);
   end
 
-  // A LUT for each bit, in which the complement costs nothing.
+  // Each bit is one LUT, in which the complement is free.
   logic [3:0][511:0] beats;
   headers_t headers;
   always_comb begin
@@ -120,7 +120,7 @@ module kv_tx_output
 
   axis_t out;
   always_comb begin
-    // As two choices, the second by the late bit. As one index Yosys makes two LUTs for each bit in some joined cores.
+    // Two choices, the late bit last. With a single index Yosys makes two LUTs per bit in some joined cores.
     out.data = pick[1] ? (pick[0] ? beats[Memory] : beats[Pool]) : (pick[0] ? beats[Host] : beats[Between]);
     out.keep = pick == Host ? s_payload.keep : core_keep;
     out.last = last;

@@ -5,10 +5,10 @@ package kv_tx_pkg;
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
 
-  // Many modules use the package, but each uses only a part.
+  // Each module that uses the package uses only a part of it.
   /* verilator lint_off UNUSEDPARAM */
 
-  /// The part of a frame to send that is kept until its turn.
+  /// The part of a frame that is stored until its turn.
   typedef struct packed {
     endpoint_t to;
     kv_t kv;
@@ -18,7 +18,7 @@ package kv_tx_pkg;
     logic [19:0] sum;  // under the UDP checksum, but for ports and addresses: sum_of
   } tx_record_t;
 
-  /// The frame whose turn it is.
+  /// The frame that is sent next.
   typedef struct packed {
     logic later;  // its value comes from memory
     logic to_node;  // to this one, not to whom the record says
@@ -26,14 +26,14 @@ package kv_tx_pkg;
     tx_record_t record;
   } tx_next_t;
 
-  /// Where a frame's value comes from.
+  /// The source of a frame's value.
   typedef enum logic [1:0] {
     ValueNone   = 2'd0,
     ValuePool   = 2'd1,
     ValueMemory = 2'd2
   } value_source_e;
 
-  /// A frame, except its value.
+  /// A frame without its value.
   typedef struct packed {
     headers_t headers;  // of the IPv4 checksum, the complement
     logic [10:0] length;  // of the value
@@ -41,13 +41,13 @@ package kv_tx_pkg;
     value_source_e source;
   } tx_header_t;
 
-  /// Sums of 16-bit words use adders of two, each of them a carry chain, as in kv_sum.
+  /// Separates two-input adders, so that each becomes a carry chain, as in kv_sum.
   /* verilator lint_off UNUSEDSIGNAL */
   function automatic logic [21:0] apart(logic [21:0] a);
     return {a[21:16], a[15] && (a[15] || a[0]), a[14:0]};
   endfunction
 
-  /// The sum of the values that a record has. Its length is counted twice.
+  /// The sum of the fields in a record. Its length is counted twice.
   function automatic logic [19:0] sum_of(send_t send);
     logic [11:0][15:0] word;
     logic [ 5:0][16:0] pair;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// Reads a value from the pool, word by word, behind the parser that may still fill its place.
+/// Reads a value from the pool word by word. It waits for the parser, which may still be filling the place.
 ///
-/// Behaviour: from start_i on, the words of the record's value are read. idle_o when the last one has been read. A word
-/// stays at the pool's output, with valid_o, until it is taken. The next is read in that cycle.
+/// Behaviour: start_i starts reading the words of the record's value. `idle_o` rises after the last one. A word stays
+/// at the pool's output, with valid_o, until it is taken. The next word is read in the same cycle.
 /// Latency: start_i to the first read 1 cycle, to valid_o 2.
 /// Paths: take_i and filling_i to pool_read_o.
 /// Reset: forgets the value.
-/// Requirements: start_i only with idle_o, for a value that has words.
+/// Requirements: start_i only while idle_o is high, for a value with at least one word.
 module kv_tx_pool_reader
   import kv_core_pkg::*;
   import kv_tx_pkg::*;

@@ -3,23 +3,23 @@
 `include "assertions.svh"
 `include "attributes.svh"
 
-/// Records of frames to send: one memory for all, and the choice of the next.
+/// Stores the records of frames to send in one memory, and chooses the next.
 ///
-/// Behaviour: a record goes to the end of `now` or of `later`. Or it waits beside its place until memory has that
-/// place's value (kv_tx_after_store) and then goes to the end of `now`. A record of `now` is chosen once for each of
-/// its nodes, lowest first. A record of `later` is chosen once, when its value has begun to arrive. They alternate if
-/// both could be chosen. All records are read by address from one port of block RAM, so their bits need no multiplexer.
+/// Behaviour: a record joins the end of `now` or `later`. A deferred record waits under its place until memory has the
+/// place's value (kv_tx_after_store), and then joins the end of `now`. A `now` record is chosen once for each of its
+/// nodes, the lowest first. A `later` record is chosen once, when its value has begun to arrive. If both lists have a
+/// choice, they alternate. All records are read from one block RAM port by address, so their bits need no multiplexer.
 /// The lists hold addresses.
-/// Latency: record or job_done_i to next_valid 2 cycles; next_take to the next one 1 cycle.
+/// Latency: 2 cycles from a record or job_done_i to next_valid; 1 cycle from next_take to the next record.
 /// Reset: forgets all records.
-/// Requirements: a record comes only if its list has room. A record of `later` has at most one node, and one of
-/// `deferred` none. A place has no other record until free_o returns it.
+/// Requirements: a record comes only if its list has room. A `later` record has at most one node, a `deferred` one
+/// none. A place gets no other record until free_o frees it.
 module kv_tx_records
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
   import kv_tx_pkg::*;
 #(
-    /// Records that wait, of each kind: powers of two, at most Places.
+    /// The most waiting records of each kind: powers of two, at most Places.
     parameter int unsigned NowDepth   = 32,
     parameter int unsigned LaterDepth = 64
 ) (
@@ -27,20 +27,20 @@ module kv_tx_records
     input wire rst_i,
 
     input  wire sending_t sending_i,
-    /// Room for fewer than eight records.
+    /// There is room for fewer than eight records.
     output almost_full_t  almost_full_o,
 
-    /// A later one's value has begun to arrive.
+    /// The value of a `later` record has begun to arrive.
     input  wire            value_begun_i,
     input  wire job_done_t job_done_i,
     input  wire            dead_i,
     output free_place_t    free_o,
 
-    // The frame that is next.
+    // The next frame.
     output logic     next_valid,
     input  wire      next_take,   // also while there is none
     output tx_next_t next,
-    /// There are records in `now` or `later`.
+    /// `now` or `later` is not empty.
     output logic     waiting_o
 );
 
@@ -77,7 +77,7 @@ module kv_tx_records
   endfunction
   // verilator lint_on UNUSEDSIGNAL
 
-  // The part of a record that `now` holds.
+  // The part of a record that is in the list `now`.
   typedef struct packed {
     logic [7:0] nodes;
     logic deferred;
@@ -93,8 +93,8 @@ module kv_tx_records
       .sent_i(answered)
   );
 
-  // The list takes the chosen record at once: an answer waits while the list is almost full, and a record of the engine comes only if
-  // the list has room.
+  // The list always accepts: an answer waits while the list is almost full, and the engine sends a record only if the
+  // list has room.
   assign answer_open   = answer_valid && !almost_full_o.now;
   assign now_record    = '{nodes: nodes, deferred: 1'b0, at: now_put_q};
   assign answer_record = '{nodes: '0, deferred: 1'b1, at: answer_place};
@@ -151,9 +151,9 @@ module kv_tx_records
   assign later_put = sending_i.later && later_ready;
   assign waiting_o = now_there || later_there;
 
-  // ---- which is next
+  // ---- the choice of the next record
 
-  // Values that have begun to arrive and whose record is still in the list.
+  // The number of values that have begun to arrive and whose record is still in the list.
   logic [$clog2(LaterDepth+1)-1:0] begun_q;
   logic later_begun, choose_later;
   logic later_q, to_node_q;
