@@ -37,7 +37,7 @@ AgentWork::AgentWork(AgentShape shape, std::uint64_t seed)
   if (!shape.ring.valid() || shape.payload == 0 || shape.payload % 8 != 0)
     throw std::invalid_argument("AgentWork: not a shape");
   std::byte* const inbox = memory_.get();
-  // Both inboxes begin with doorbells, whose size is a multiple of 64, as all rings are.
+  // Both inboxes begin with doorbells. Their size is a multiple of 64 bytes, as is that of each ring.
   std::byte* const outbox = inbox + inbox_of(shape).bytes();
   router_.read_from(inbox_of(shape), inbox);
   doorbells_ = route::Doorbells(reinterpret_cast<std::uint64_t*>(inbox));

@@ -72,7 +72,7 @@ std::string names() {
   return all;
 }
 
-/// "NAME=COMMAND", or "NAME:TIMES=COMMAND".
+/// `text`: "NAME=COMMAND", or "NAME:TIMES=COMMAND".
 void add_peer(RouteBenchOptions& options, const std::string& text) {
   const std::size_t equals = text.find('=');
   const std::size_t colon = text.substr(0, equals).find(':');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages by size with the buffers of --set against those of the defaults, in alternating jobs of one run.
+// Messages by size: compares the buffers of --set with the default ones, in alternating jobs of one run.
 #include <fmt/core.h>
 
 #include <charconv>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What glibc 2.28 lacks or knows by an older version, for programs that are linked on a newer one (WHERRY_PORTABLE). x86-64.
+// Functions that glibc 2.28 lacks or has in an older version, for programs linked on a newer glibc (WHERRY_PORTABLE).
 //
 // Each symbol that glibc has a newer version of than 2.28 is defined here, hidden, in every program and module of the wheel: our objects and
 // the static libraries are bound to this definition. It jumps to the older version, which every glibc since still has, or does the work
 // itself. The versions are those of glibc's own lists (sysdeps/unix/sysv/linux/x86_64/64/*.abilist). docs/start/install.md, "The wheel".
 //
-// Threads: as the functions that these stand for.
+// Threads: as for the functions that these replace.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -28,13 +28,13 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-// A jump leaves the return address alone, by which dlopen and dlsym know who calls.
+// A jump keeps the return address, from which dlopen and dlsym find their caller.
 #define OLDER(name, version)                                                                 \
   __asm__(".symver wherry_older_" #name "," #name "@GLIBC_" #version "\n"                    \
           ".text\n.globl " #name "\n.hidden " #name "\n.type " #name ", @function\n" #name   \
           ":\n\tendbr64\n\tjmp *wherry_older_" #name "@GOTPCREL(%rip)\n.size " #name ", . - " #name)
 
-// 2.34 made libpthread and libdl parts of libc, and gave what was in them a new version.
+// glibc 2.34 merged libpthread and libdl into libc, and gave their functions a new version.
 OLDER(dladdr, 2.2.5);
 OLDER(dladdr1, 2.3.3);
 OLDER(dlclose, 2.2.5);
@@ -59,10 +59,10 @@ OLDER(pthread_setname_np, 2.12);
 OLDER(pthread_setspecific, 2.2.5);
 OLDER(pthread_sigmask, 2.2.5);
 
-// 2.32. libstdc++ asks it whether counts need be atomic: always.
+// Since 2.32. libstdc++ reads it to choose atomic reference counts; 0 makes them always atomic.
 HIDDEN char __libc_single_threaded = 0;
 
-// 2.33. Until then the headers had these call functions with the number of struct stat's layout, 1.
+// Since 2.33. In older headers they call __xstat and so on, with the number of struct stat's layout, 1.
 int __xstat(int layout, const char* path, struct stat* out);
 int __lxstat(int layout, const char* path, struct stat* out);
 int __fxstat(int layout, int descriptor, struct stat* out);
@@ -78,7 +78,7 @@ HIDDEN int fstat(int descriptor, struct stat* out) { return __fxstat(1, descript
 HIDDEN int fstatat(int directory, const char* path, struct stat* out, int flags) {
   return __fxstatat(1, directory, path, out, flags);
 }
-// The same on x86-64, where all sizes are of 64 bits.
+// On x86-64 struct stat64 is the same, because all sizes have 64 bits.
 HIDDEN int stat64(const char* path, struct stat64* out) { return __xstat(1, path, (struct stat*)out); }
 HIDDEN int fstat64(int descriptor, struct stat64* out) { return __fxstat(1, descriptor, (struct stat*)out); }
 
