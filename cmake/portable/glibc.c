@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that glibc 2.28 lacks or has in an older version, for programs linked on a newer glibc (WHERRY_PORTABLE).
 //
-// Each symbol that glibc has a newer version of than 2.28 is defined here, hidden, in every program and module of the wheel: our objects and
-// the static libraries are bound to this definition. It jumps to the older version, which every glibc since still has, or does the work
-// itself. The versions are those of glibc's own lists (sysdeps/unix/sysv/linux/x86_64/64/*.abilist). docs/start/install.md, "The wheel".
+// For x86-64. Each program and module of the wheel has hidden definitions of the symbols newer than 2.28. Our objects
+// and static libraries bind to them. Each jumps to the older version, which glibc still has, or does the work. The
+// versions are from glibc's lists (sysdeps/unix/sysv/linux/x86_64/64/*.abilist). docs/start/install.md, "The wheel".
 //
 // Threads: as for the functions that these replace.
 #define _GNU_SOURCE
@@ -82,8 +82,8 @@ HIDDEN int fstatat(int directory, const char* path, struct stat* out, int flags)
 HIDDEN int stat64(const char* path, struct stat64* out) { return __xstat(1, path, (struct stat*)out); }
 HIDDEN int fstat64(int descriptor, struct stat64* out) { return __fxstat(1, descriptor, (struct stat*)out); }
 
-// 2.30 (in libpthread), 2.34. Where it is missing, the deadline is told on the other clock; a clock that is set meanwhile makes the wait end
-// early or late, as it did in libstdc++ before there was this function. Callers wait in a loop.
+// Since 2.30 in libpthread, 2.34 in libc. If missing, the deadline is converted to CLOCK_REALTIME. Setting that clock
+// ends the wait early or late, as in libstdc++ before this function existed. Callers wait in a loop.
 HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                                   const struct timespec* until) {
   typedef int (*Wait)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const struct timespec*);
@@ -104,7 +104,7 @@ HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mu
   return pthread_cond_timedwait(condition, mutex, &there);
 }
 
-// 2.35, and Linux 5.11. Without either: poll has a time limit in nanoseconds, too, and an epoll descriptor can be polled.
+// Since 2.35 and Linux 5.11. Otherwise, ppoll on the epoll descriptor also has a time limit in nanoseconds.
 HIDDEN int epoll_pwait2(int epoll, struct epoll_event* events, int most, const struct timespec* limit,
                         const sigset_t* mask) {
 #ifdef SYS_epoll_pwait2
@@ -119,7 +119,7 @@ HIDDEN int epoll_pwait2(int epoll, struct epoll_event* events, int most, const s
   return ready <= 0 ? ready : epoll_pwait(epoll, events, most, 0, mask);
 }
 
-// 2.34. Where it is missing, each descriptor that is open now is closed by a line of its own; closing one that is not open is no error there.
+// Since 2.34. If missing, adds a close action for each open descriptor. Closing a closed one is no error there.
 HIDDEN int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t* actions, int from) {
   typedef int (*Add)(posix_spawn_file_actions_t*, int);
   const Add add = (Add)(uintptr_t)dlsym(RTLD_DEFAULT, "posix_spawn_file_actions_addclosefrom_np");
