@@ -343,7 +343,7 @@ def test_interrupted_request_leaves_the_connection_in_step(
 
 
 def test_forked_child_neither_reads_nor_gives_back(scripted: LocalAgent, write_session: Write) -> None:
-    """And cuts itself off, so that the agent sees the parent's end."""
+    """The child closes its connection, so that the agent notices when the parent ends."""
     scripted.add(batch())
     scripted.add(batch())
     with reader.open("s", write_session(), follow=False) as frames:

@@ -18,7 +18,7 @@ SHAPE = ("--nodes", "4", "--ranks-per-node", "2")
 
 
 def deliver(jobs: Jobs, *words: str, messages: int, seconds: float = 300) -> tuple[dict[str, int], int]:
-    """What the ranks found, and how many stalls they went through."""
+    """Runs a job; returns the sums that its ranks report, and the number of stalls."""
     job = jobs.start(*SHAPE, *words, "--", built("route_delivery"), str(messages))
     chance = random.Random(1)
     stalls = 0
