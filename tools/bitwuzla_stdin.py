@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
         if command.startswith("(exit"):
             break
         parser.parse(command, False, False)
-        library.fflush(None)  # the answers are in C's buffer
+        library.fflush(None)  # Bitwuzla writes its answers to C's buffer
     return 0
 
 

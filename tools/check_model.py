@@ -37,7 +37,7 @@ class Outcome:
     """What a search found."""
 
     violated: str  # the assertion, or nothing
-    complete: bool  # neither memory nor depth nor time ran out
+    complete: bool  # the search did not exceed memory, depth or time
     states: int
     seconds: float
     megabytes: float

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/reference/commands.md from the command line itself: every command of `wherry`, its help and its options.
+"""Writes docs/reference/commands.md from the code of the command line: every command of `wherry` with its help and
+options.
 
   tools/commands_page.py            write the page
   tools/commands_page.py --check    end with 1 if the page is not current

@@ -7,7 +7,7 @@
   tools/draw_sentences.py --count-all          how many sentences there are, by folder
 
 The same seed and the same files give the same sentences. Code blocks, tables, headings, generated files, and sentences
-with fewer than five words are not drawn. A sentence of a comment may end with the comment, without a full stop.
+with fewer than five words are not drawn. The last sentence of a comment need not end with a full stop.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts, ends and kills clients and readers of one agent, and checks that the agent frees their resources.
 
-`make soak` runs it for an hour. After a warm-up of a minute, descriptors, threads and anonymous memory of the agent
-must stay within 10 % of their values. python/tests/test_soak.py runs a few rounds in every test run.
+`make soak` runs it for an hour. After a warm-up of 1 minute, the agent's descriptors, threads and anonymous memory must
+not grow by more than 10 %. python/tests/test_soak.py runs a few rounds in every test run.
 """
 
 from __future__ import annotations

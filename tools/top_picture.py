@@ -39,7 +39,7 @@ def command(*arguments: str) -> None:
 
 
 def keep_on(work: Callable[[], None]) -> threading.Event:
-    """Repeats `work` in a thread until the event is set."""
+    """Repeats `work` in a thread until the returned event is set."""
     ended = threading.Event()
 
     def run() -> None:

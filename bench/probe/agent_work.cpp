@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kRanksOfALane = 2;
 
-/// Knuth's multiplier for 64-bit linear congruences (MMIX); the upper bits are used.
+/// A linear congruential generator with Knuth's 64-bit constants (MMIX). Callers use the upper bits.
 std::uint64_t next(std::uint64_t& state) noexcept {
   return state = state * 6364136223846793005U + 1442695040888963407U;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent's rate, alone and beside a neighbour that streams through memory (paper 001, section 6.0.1).
+// Measures the agent's rate alone and beside a neighbour that streams through memory (paper 001, section 6.0.1).
 //
 // Two cores suffice. The second core fills the agent's inputs, is the neighbour while the agent routes, and then takes
 // the output. So the data come from another core, and the time is only the agent's.

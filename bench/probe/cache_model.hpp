@@ -3,7 +3,7 @@
 //
 // Each level is set-associative with true LRU, write-back and write-allocate; all have the same line size.
 // An access that misses a level is looked up in the next one and then placed in all levels that it missed.
-// A dirty line that a level evicts goes to the next level. Levels are neither inclusive nor exclusive.
+// If a level evicts a dirty line, the line goes to the next level. Levels are neither inclusive nor exclusive.
 // There is no prefetcher, so all misses come from demand accesses. One thread. It is checked against
 // another model in cache_model_test.cpp, and against Valgrind's cachegrind in
 // python/tests/test_bench_cache.py.
@@ -28,7 +28,7 @@ struct CacheShape {
   friend constexpr bool operator==(CacheShape, CacheShape) noexcept = default;
 };
 
-/// One level. Lines are addresses divided by CacheShape::kLine.
+/// One level. A line number is an address divided by CacheShape::kLine.
 class CacheLevel {
  public:
   /// Precondition: shape.valid().

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The direct-cache-access test of paper 001, section 6.0.2: messages of 64 KiB come in, and the receiver reads each
-// byte. The paper has a NIC write them. Here a thread on another core writes them. The size of its ring, or a flush of
+// byte. In the paper a NIC writes them. Here a thread on another core writes them. The size of its ring, or a flush of
 // its lines, decides which cache or memory holds the data when the receiver reads them.
 #include <algorithm>
 #include <cstdlib>

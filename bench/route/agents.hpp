@@ -18,7 +18,7 @@ struct AgentCounts {
   double blocked = 0;    ///< times that a next hop had no room
 };
 
-/// Bytes, from /proc/PID/smaps_rollup.
+/// The agent's memory in bytes, from /proc/PID/smaps_rollup.
 struct AgentMemory {
   std::size_t rss = 0, pss = 0;
   std::size_t idle_rss = 0;  ///< before its first job

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// route_balance: the program of `wherry advise --calibrate`, as the ranks of a job. The handlers of its messages touch
-// random lines of a table that is far larger than any cache. The number of lines sets the ratio of memory accesses to
-// communication (paper 001, section 5.0.1), so this ratio is known in advance.
+// route_balance: the program that `wherry advise --calibrate` runs as the ranks of a job. The handlers of its messages
+// touch random lines of a table that is far larger than any cache. The number of lines sets the ratio of memory
+// accesses to communication (paper 001, section 5.0.1), so this ratio is known in advance.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>

@@ -19,7 +19,7 @@ struct RouteBenchOptions {
   std::vector<std::string> only;
   std::vector<std::string> set;  ///< "route.buffer_bytes=65536": of the other jobs of experiment `profile`
   /// A peer's histogram. In the command, {lg} and {n} stand for log2 of the counters and the updates per rank. The last
-  /// line of its output holds "mups": M updates/s in total.
+  /// line of its output has "mups": M updates/s in total.
   struct Peer {
     std::string command;
     double target = 0;  ///< how many times faster than the peer Wherry must be; 0: no target

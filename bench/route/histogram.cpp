@@ -18,7 +18,7 @@ namespace {
 
 using route::Runtime;
 
-/// For each turn: M updates/s of route, M updates/s of the exchange.
+/// Returns for each turn: M updates/s of route, M updates/s of the exchange.
 Results histogram(Runtime& runtime, const SharedMemory& shared, int lg, std::size_t updates, int turns) {
   auto& exchange = *reinterpret_cast<Exchange*>(shared.extra.data());
   const route::Rank me = runtime.rank();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_route: what `wherry bench route` runs.
+// bench_route: the program that `wherry bench route` runs.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Teaches: computing while the agent pulls. Both buffers are Wherry's own memory, which is registered, and which an
-// agent on this machine maps. Step n computes into one while the agent may still read step n - 1 from the other.
+// Teaches: computing while the agent pulls. Both buffers are Wherry's own memory, registered, and mapped by an agent on
+// this machine. Step n computes into one while the agent may still read step n - 1 from the other.
 #include <array>
 #include <chrono>
 #include <cmath>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Teaches: many ranks, one dataset. Each rank is a process with its own session. It binds its arrays once, and posts
-them each step. A reader sees a step when all ranks have posted it, as one table."""
+them each step. When all ranks have posted a step, a reader sees it as one table."""
 
 import multiprocessing
 import sys

@@ -29,9 +29,9 @@ struct Look {
   Status status;
 };
 
-/// Waits in slices, and returns the status of the last call of `look`. A session belongs to one thread at a time. In
-/// Python this is the thread that holds the GIL. So `look`, which changes the session, runs with the GIL. Only `ready`,
-/// which must not change it, runs without. Checks for Ctrl-C between slices.
+/// Waits in slices, and returns the status of the last call of `look`. Only one thread at a time may use a session: in
+/// Python, the thread that holds the GIL. So `look`, which changes the session, runs with the GIL. Only `ready`, which
+/// must not change it, runs without. Checks for Ctrl-C between slices.
 template <typename LookFor, typename Ready>
 Status wait_in_slices(double seconds, std::chrono::nanoseconds slice, const LookFor& look, const Ready& ready) {
   // The client notices that the agent has died only in waits of more than 1 ms.

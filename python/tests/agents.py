@@ -68,7 +68,7 @@ class Agent:
 
 
 class LocalAgent:
-    """The agent's side of the local reader's protocol (src/move/service/local_reader.hpp), frames in a memfd.
+    """The agent's side of the local readers' protocol (src/move/service/local_reader.hpp), with frames in a memfd.
 
     `leases` are the leases that readers hold; `log` has every request after the greeting.
     """

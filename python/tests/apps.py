@@ -53,7 +53,7 @@ class Outcome:
         return [np.load(f"{self.prefix}.{rank}{suffix}") for rank in range(self.ranks)]
 
     def cyclic(self) -> np.ndarray:
-        """The array whose element r + i * ranks is element i of rank r."""
+        """The array that is distributed cyclically: its element r + i * ranks is element i of rank r."""
         parts = self.parts()
         whole = np.empty(sum(map(len, parts)), parts[0].dtype)
         for rank, part in enumerate(parts):

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can play oth
 
 @pytest.fixture
 def place(tmp_path: Path, wherryd: Path) -> Iterator[Path]:
-    """The session file of an agent that runs as user AGENT for the group."""
+    """Runs an agent as user AGENT for the group; yields its session file."""
     for directory in (tmp_path, *tmp_path.parents):
         if directory.stat().st_uid == os.getuid() and directory != Path("/"):
             directory.chmod(directory.stat().st_mode | 0o711)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bench route`: the command around the program, and the program itself."""
+"""`wherry bench route`: the command, and the program that it runs."""
 
 from __future__ import annotations
 

@@ -99,8 +99,8 @@ def probe(sysfs: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def answer(done: subprocess.CompletedProcess[str], command: str, status: int, cause: str) -> dict[str, Any]:
-    """The output of --json, which begins with the same fields for every outcome; docs/guide/bypass-host.md, "For
-    programs"."""
+    """Checks the first fields of a --json output, which are the same for every outcome (docs/guide/bypass-host.md, "For
+    programs"); returns the output."""
     document: dict[str, Any] = json.loads(done.stdout)
     assert list(document)[:4] == ["command", "exit_status", "cause", "error"], document
     assert done.returncode == status, done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line without an agent; test_agent_cli.py has the rest."""
+"""The command line without an agent. test_agent_cli.py tests it with one."""
 
 from __future__ import annotations
 

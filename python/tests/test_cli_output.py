@@ -87,7 +87,7 @@ def test_a_job_whose_launcher_has_no_standard_input_runs_with_an_empty_one(jobs:
     assert "Traceback" not in done.stderr
     if command == "run":
         assert (done.returncode, sorted(done.stdout.splitlines()), done.stderr) == (0, ["[0] end", "[1] end"], "")
-    else:  # `cat` is not a rank of Wherry, so there is no advice
+    else:  # `cat` is not a rank of Wherry, so no advice is printed
         assert "AttributeError" not in done.stderr
         assert "[0] end" in done.stdout
 

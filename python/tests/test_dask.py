@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dataset as Dask's partitions: values, types, errors; and a real cluster beside a LAMMPS run that loses a rank."""
+"""A dataset as Dask's partitions: values, types and errors. Also a real cluster beside a LAMMPS run that loses a
+rank."""
 
 from __future__ import annotations
 

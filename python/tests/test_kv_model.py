@@ -34,7 +34,7 @@ FAULTS = {
     "SERVE_EARLY": RETURNS,  # a returning node serves before it has everything
     "SYNC_NO_LANES": RETURNS,  # a returning node does not fetch the lane records
     "EQUAL_STAYS_SETTLED": THREE_RETURN + " -DE=3",  # a repeated write does not unsettle its lane's record
-    "TELL_LEFTOVERS": THREE_RETURN + " -DE=4 -DS1=0",  # for a leftover's lane, the earlier state is reported
+    "TELL_LEFTOVERS": THREE_RETURN + " -DE=4 -DS1=0",  # a node reports the earlier state of a leftover's lane
 }
 
 # Situations that the searches must reach. Otherwise the protocol might hold only because they never occur.
@@ -49,7 +49,7 @@ SITUATIONS = {
 PLACES_FAULTS = {
     "OTHER_FLIGHT": THREE,  # a write ignores writes in flight at the other candidate
     "OWN_VERSIONS": THREE,  # a key added again in another bucket gets a version of that bucket only
-    "READ_FIRST_BUCKET": THREE,  # pending writes count in the first bucket only
+    "READ_FIRST_BUCKET": THREE,  # pending writes count only in the first bucket
     "OPEN_EARLY": THRICE + " -DK=2 -DREMOVALS=0",  # a leader accepts writes while members have leftovers
 }
 PLACES_SITUATIONS = {

@@ -145,7 +145,7 @@ def test_nanoarrow(source: Source, kind: pa.DataType, strategy: str) -> None:
         if wanted.num_rows < 2:
             continue  # no rows, perhaps only in a child: the next test covers this
         with na.ArrayStream.from_readable(io.BytesIO(frame)) as stream:
-            table = pa.table(stream)  # decoded by nanoarrow, compared by pyarrow
+            table = pa.table(stream)  # nanoarrow decodes, pyarrow compares
         table.validate(full=True)
         assert table.schema.equals(wanted.schema)
         assert table.equals(pa.Table.from_batches([wanted]))

@@ -335,7 +335,7 @@ def test_the_memorys_constants_are_the_simulations() -> None:
     assert exact == 9  # nine of twelve, as docs/design/kv-hbm.md says
 
 
-# --- the simulations that are recorded
+# --- the recorded simulations
 
 
 BYPASS: dict[str, Any] = {

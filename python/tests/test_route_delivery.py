@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact delivery: ranks and agents are stopped and continued at random while messages of random sizes are in flight,
-and the receivers account for every message and byte (src/route/client/delivery_testing_main.cpp)."""
+"""Exact delivery. The test stops and continues ranks and agents at random while messages of random sizes are in flight.
+The receivers must account for every message and byte (src/route/client/delivery_testing_main.cpp)."""
 
 from __future__ import annotations
 

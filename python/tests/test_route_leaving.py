@@ -88,7 +88,7 @@ def test_under_mpiexec(how: str, what: str) -> None:
     built("libwherry_mpi.so")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("WHERRY_")}
     with tempfile.TemporaryDirectory() as output:
-        # Each rank writes to its own file, because output through mpiexec is lost when mpiexec ends the others.
+        # Each rank writes to its own file, because mpiexec loses output when it ends the other ranks.
         to_file = ["sh", "-c", f'exec "$@" >{output}/$PMI_RANK', "sh"]
         done = subprocess.run(
             [str(MPIEXEC), "-n", "4", *to_file, built("route_leaving"), how, what],

@@ -52,7 +52,8 @@ def test_cancelled_calls_on_one_connection_leave_no_memory_behind(make_agent: Ca
 
 
 def _abandoned_segments() -> set[Path]:
-    """This user's segments whose process, which held a lock on their directory (segment_directory.hpp), has ended."""
+    """This user's shared-memory segments whose process has ended, so that their directory is no longer locked
+    (segment_directory.hpp)."""
     found = set(Path("/dev/shm").glob("ucx_*"))
     for directory in Path("/dev/shm").glob(f"wherry-{os.getuid()}/p-*"):
         try:

@@ -272,7 +272,7 @@ def test_an_application_over_tcp_listens_on_nothing(listening: Agent) -> None:
 def test_a_job_over_tcp_goes_on_whatever_strangers_send(jobs: Jobs, placement: str) -> None:
     jobs.environment["WHERRY_ROUTE_BETWEEN"] = "tcp"
     jobs.environment["WHERRY_ROUTE_LISTEN"] = "127.0.0.1"
-    jobs.environment["UCX_TLS"] = "all"  # a user's setting for other programs
+    jobs.environment["UCX_TLS"] = "all"  # a setting that a user has for other programs
     shape = ("--nodes", "2", "--ranks-per-node", "1", "--placement", placement)
     with _Sockets() as stalled, jobs.start(*shape, "--", built("route_chatter"), "15") as job:
         assert job.stdout

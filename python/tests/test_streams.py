@@ -53,7 +53,7 @@ def test_nothing_is_lost_when_full_means_wait(bench: Bench) -> None:
 
 def test_the_limit_holds_exactly_when_offloads_arrive_together(bench: Bench) -> None:
     name = bench.name()
-    large = np.zeros(20 << 17)  # 20 MiB: more than one window of gets, so that it takes the agent several polls
+    large = np.zeros(20 << 17)  # 20 MiB exceed one window of gets, so the agent needs several polls
     stream = bench.session.stream(name, {"x": large}, keep_frames=1, when_full="wait")
     with stopped(bench.agent.process):
         tickets = [stream.offload({"x": large}) for _ in range(3)]

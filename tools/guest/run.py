@@ -41,7 +41,8 @@ WANTED = {
     **{f"{who}_killed": "vfio-pci" for who in ("driver", "card")},
     **{f"card_{when}": "" for when in ("before", "move", *DOWNS)},
 }
-"""The expected values. Each other driver_* equals the earlier one. A counter that is 0 is not shown."""
+"""The expected values. Every other driver_* value must equal driver_before. Counters with value 0 are not
+shown."""
 
 
 def judge(report: dict[str, Any], frames: int) -> list[str]:

@@ -70,7 +70,7 @@ func (s state) written(value string, version uint32) state {
 
 func (s state) removed(version uint32) state { return state{version: version} }
 
-// after is a lower bound of the version of a write after this state.
+// after returns a lower bound for the version of a write that follows this state.
 func (s state) after() uint32 {
 	if s.version == 0 {
 		return 0 // the bucket's other keys may have brought it anywhere

@@ -11,7 +11,7 @@ class Wherry(CMakePackage):
     """Converts arrays of HPC processes to Arrow, routes small messages, and keeps a replicated store in memory."""
 
     homepage = "https://arxiv.org/abs/2507.04001"  # move follows this paper
-    git = f"file://{Path(__file__).resolve().parents[4]}"  # the checkout that this file lies in
+    git = f"file://{Path(__file__).resolve().parents[4]}"  # the checkout that contains this file
 
     license("Apache-2.0")
 
