@@ -19,7 +19,7 @@ namespace wherry::bench {
 namespace {
 
 /// An independent model of one LRU cache, by stack distances (Mattson et al., IBM Systems Journal 9(2), 1970): an
-/// access misses if, since the last one to its line, as many other lines of its set as it has ways were used.
+/// access misses if at least `ways` other lines of its set were used after the last access to its line.
 class StackDistances {
  public:
   explicit StackDistances(CacheShape shape) : shape_(shape) {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// linearizable judges histories of the kv store: whether all operations have an order, each between its call and its
-// return, in which a store would have given exactly these answers. See docs/project/kv-testing.md.
+// linearizable judges histories of the kv store. It searches for an order of all operations, each between its call and
+// its return, in which a store would have given exactly these answers. See docs/project/kv-testing.md.
 //
 // Exit status: 0 all are linearizable; 1 one is not; 2 undecided within the time limit; 3 a file is not a history.
 package main
