@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// __terminate for the linked members of libstdc++.a. A process may have its own member only once (WHERRY_PORTABLE).
+// __terminate for linked members of libstdc++.a (WHERRY_PORTABLE). A process may have the original only once.
 #include <cstdlib>
 #include <exception>
 
