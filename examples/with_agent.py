@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a program beside a running agent: with_agent.py PROGRAM [ARGS]... It finds that agent as it would the user's."""
+"""Runs a program beside a running agent: with_agent.py PROGRAM [ARGS]... It finds the agent like the user's own."""
 
 import os
 import subprocess

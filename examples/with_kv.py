@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a program beside a kv cluster of its own: with_kv.py PROGRAM [ARGS]...
+"""Starts a kv cluster and runs a program that uses it: with_kv.py PROGRAM [ARGS]...
 
-$WHERRY_KV_CLUSTER is set for it; "{cluster}" among the arguments becomes the cluster file.
+The program gets $WHERRY_KV_CLUSTER. An argument "{cluster}" is replaced by the path of the cluster file.
 """
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bitwuzla as a program that reads SMT-LIB commands from standard input and answers each at once: for yosys-smtbmc."""
+"""Runs Bitwuzla for yosys-smtbmc: reads SMT-LIB commands from standard input, and answers each at once."""
 
 import ctypes
 import re
@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 import bitwuzla
 
 NOT_BRACKETS = re.compile(r'"[^"]*"|\|[^|]*\||;.*')
-"""Text, quoted symbols and comments. Yosys and yosys-smtbmc end each on its line."""
+"""Strings, quoted symbols and comments. Yosys and yosys-smtbmc end each of them on the line where it begins."""
 
 
 def commands(lines: Iterable[str]) -> Iterator[str]:
-    """The commands in it, each of which is one or more lines."""
+    """The commands in `lines`. A command has one or more lines."""
     pending: list[str] = []
     depth = 0
     for line in lines:
@@ -27,8 +27,8 @@ def commands(lines: Iterable[str]) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """0 unless a command is wrong, which raises."""
-    if "--help" in arguments:  # how yosys-smtbmc finds out which version this is
+    """Runs the commands; returns 0. A wrong command raises an exception."""
+    if "--help" in arguments:  # yosys-smtbmc finds out the version in this way
         print("usage: bitwuzla --lang smt2, commands on standard input")
         return 0
     options = bitwuzla.Options()
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
         if command.startswith("(exit"):
             break
         parser.parse(command, False, False)
-        library.fflush(None)  # the answers are in C's buffer
+        library.fflush(None)  # Bitwuzla writes its answers to C's buffer
     return 0
 
 

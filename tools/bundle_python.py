@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Copies what the Python package needs from a virtual environment into an installed tree.
 
-bundle_python.py PYPROJECT TARGET copies the distributions that the project in PYPROJECT depends on, and those that they
-depend on, from the environment of the interpreter that runs it to the folder TARGET, which becomes a place for
-PYTHONPATH. Parts that are only for compiling and testing against them are left out.
+bundle_python.py PYPROJECT TARGET copies the distributions that the project in PYPROJECT needs, directly or indirectly.
+It copies them from the environment of the running interpreter to the folder TARGET, which can then be added to
+PYTHONPATH. Parts that serve only for compiling and testing are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ LEFT_OUT = re.compile(r"\.\./|.*(__pycache__|/tests?/|/include/|/src/|\.pyx$|\.p
 
 
 def needed(requirements: Iterable[str]) -> dict[str, metadata.Distribution]:
-    """The distributions that `requirements` ask for, with all that those ask for. Raises for one that is not there."""
+    """The distributions that `requirements` name, with all their dependencies. Raises PackageNotFoundError for a
+    missing one."""
     found: dict[str, metadata.Distribution] = {}
     open_ = list(requirements)
     while open_:
@@ -42,7 +43,7 @@ def needed(requirements: Iterable[str]) -> dict[str, metadata.Distribution]:
 
 
 def copy(distribution: metadata.Distribution, target: Path) -> int:
-    """Copies the files that belong to one distribution; returns how many bytes they have."""
+    """Copies the files of one distribution; returns their size in bytes."""
     total = 0
     for file in distribution.files or []:
         if LEFT_OUT.match(str(file)):

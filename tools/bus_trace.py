@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads bus traces and counts them, by docs/design/card-memory.md alone: beside the C++ that writes them.
+"""Reads bus traces and counts their accesses. It is written only from docs/design/card-memory.md, to check the C++
+writer.
 
 tools/bus_trace.py FILE...
 """
@@ -17,14 +18,14 @@ HEADER_BYTES, PAGE_BYTES = 8, 4096
 
 
 def clock_hz(data: bytes) -> int:
-    """Of the core. Raises ValueError if the bytes are no bus trace."""
+    """The clock of the core in Hz. Raises ValueError if the bytes are not a bus trace."""
     if len(data) < HEADER_BYTES or data[:4] != MAGIC:
         raise ValueError("no bus trace")
     return int.from_bytes(data[4:HEADER_BYTES], "little")
 
 
 def numbers(data: bytes) -> Iterator[int]:
-    """The numbers behind the header. Raises ValueError if the last number is cut short."""
+    """The numbers after the header. Raises ValueError if the last number is incomplete."""
     value = shift = 0
     for byte in data[HEADER_BYTES:]:
         value |= (byte & 127) << shift
@@ -37,7 +38,7 @@ def numbers(data: bytes) -> Iterator[int]:
 
 
 def accesses(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Cycle, address and kind (an index of KINDS) of each."""
+    """Cycle, address and kind (an index of KINDS) of each access."""
     clock_hz(data)
     cycle = word = 0
     stream = numbers(data)
@@ -52,7 +53,7 @@ def accesses(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def count(data: bytes) -> dict[str, int]:
-    """Accesses, all and by kind, their bytes, the pages that they touch, and the cycle of the last."""
+    """Counts the accesses in total and by kind, their bytes and their pages, and finds the cycle of the last access."""
     kinds: Counter[int] = Counter()
     pages: set[int] = set()
     last = 0
@@ -66,7 +67,7 @@ def count(data: bytes) -> dict[str, int]:
 
 
 def main() -> None:
-    """Prints what is in each file."""
+    """Prints the counts of each file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
     for file in parser.parse_args().files:

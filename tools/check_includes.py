@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the layers to their rule: what a folder under src/ may include, and where foreign headers may appear.
+"""Checks the layers: which folders a folder under src/ may include, and where headers of other projects may appear.
 
-base < {fabric, pci} < session < {move, route, kv, bypass, probe, dma} < agent; sim/ on base, pci, kv, bypass and dma;
-of all services only src/probe/simulated on sim/; services never include one another; <ucp/...> only in src/fabric, MPI
-only in its plugin; no Arrow, UCX or MPI in the public headers; no Arrow in the client half; apps/ on the public headers
-alone. No circles: neither of files nor of components (x.hpp with x.cpp).
-INSIDE orders the folders of a service.
+The layers are base < {fabric, pci} < session < {move, route, kv, bypass, probe, dma} < agent. sim/ may include base,
+pci, kv, bypass and dma. Of the services, only src/probe/simulated may include sim/. Services never include one another.
+Only src/fabric includes <ucp/...>, and only MPI's plugin includes MPI. The public headers do not include Arrow, UCX or
+MPI, and the client half does not include Arrow. apps/ includes only the public headers. Includes must not form circles,
+neither of files nor of components (x.hpp with x.cpp). INSIDE has the order of the folders of a service.
 """
 
 import re
@@ -20,7 +20,7 @@ MAY_INCLUDE["agent"] = {"agent", *FLOOR, *SERVICES}
 MAY_INCLUDE["sim"] = {"base", "pci", "kv", "bypass", "dma", "sim"}
 MAY_INCLUDE |= {service: {service, "pci", *FLOOR} for service in SERVICES}
 ON_SIM = Path("src/probe/simulated")
-"""Paths whose far end is simulated."""
+"""The folder of probe's paths whose far end is simulated."""
 FOLDERS = ("src", "include", "apps", "bench", "sim", "python/src")
 SUFFIXES = {".h", ".hpp", ".c", ".cpp"}
 INCLUDE_PATHS = (ROOT / "src", ROOT / "include", ROOT / "bench", ROOT)
@@ -53,13 +53,14 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "process": {".", "host", "device", "simulated"},
     },
 }
-"""By service and folder: the other folders of the service that its files may include. "." is the service's own folder;
-"node/driver" is a folder of its own. Tests may include any."""
+"""For each folder of a service, the other folders of the service that its files may include. "." is the service's own
+folder, and "node/driver" counts as a separate folder. Tests may include all folders."""
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
 def folder_violations(path: Path, name: str) -> list[str]:
-    """The same for an include of one folder of a service by another. Both paths begin with the service's name."""
+    """The violations when the file `path` includes `name` from another folder of its service. Both begin with the
+    service's name."""
     service = path.parts[0]
     rules = INSIDE.get(service)
     if rules is None or name.split("/")[0] != service or path.stem.endswith(("_test", "_fuzz", "testing")):
@@ -117,7 +118,7 @@ def violations() -> list[str]:
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """The strongly connected parts of more than one node (Tarjan), each sorted."""
+    """The strongly connected components with more than one node (Tarjan), each sorted."""
     number: dict[str, int] = {}
     lowest: dict[str, int] = {}
     path: list[str] = []
@@ -144,7 +145,7 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def included_files() -> dict[str, set[str]]:
-    """Which of our files each of our files includes."""
+    """For each of our files, our files that it includes."""
     paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SUFFIXES]
     files = {}
     for path in paths:
@@ -159,8 +160,8 @@ def included_files() -> dict[str, set[str]]:
 def circles_of_files_and_components() -> list[str]:
     """One line for every circle.
 
-    A component is x.hpp with x.cpp. A header alone is a part of what includes it, so that a circle has at least two
-    components with a .cpp.
+    A component is x.hpp with x.cpp. A header without a .cpp belongs to the files that include it, so a circle has at
+    least two components with a .cpp.
     """
     files = included_files()
     lines = [f"files include one another: {', '.join(circle)}" for circle in circles(files)]

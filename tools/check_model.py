@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks spec/kv.pml and spec/kv_places.pml with Spin: all configurations, the fast ones with `--quick`, or some by
-name.
+"""Checks spec/kv.pml and spec/kv_places.pml with Spin: all configurations, with `--quick` the fast ones, or those
+named.
 
-Exact searches visit every reachable state. A bitstate search keeps a few bits for each state instead of the state, so
-it may miss some. It is used where the exact one does not fit. Faults and situations, which
-python/tests/test_kv_model.py searches, are also configurations. There an assertion must be violated.
+Exact searches visit every reachable state. A bitstate search stores a few bits instead of each state, so it may miss
+states. It is used if the exact search does not fit into memory. Faults and situations, for which
+python/tests/test_kv_model.py searches, are also configurations. In these an assertion must be violated.
 """
 
 import re
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SPEC = Path(__file__).resolve().parent.parent / "spec"
-SECONDS = 3600  # a search that takes longer is given up; none takes nearly as long
+SECONDS = 3600  # time limit of a search; all searches are far faster
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """A size of the model, and how much memory its search may take."""
+    """A size of the model, and the memory limit of its search."""
 
     name: str
     switches: str
@@ -28,7 +28,8 @@ class Configuration:
     bitstate: int = 0  # log2 of the bits; 0: exact
     quick: bool = False
     model: str = "kv.pml"
-    optimised: str = "-O2"  # -O0 compiles in 0.7 s of CPU instead of 3.8 s, and searches for twice as long; -O1: 1.9 s
+    # -O0 compiles in 0.7 s of CPU time, -O1 in 1.9 s, -O2 in 3.8 s. A search with -O0 takes twice as long.
+    optimised: str = "-O2"
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Outcome:
     """What a search found."""
 
     violated: str  # the assertion, or nothing
-    complete: bool  # neither memory nor depth nor time ran out
+    complete: bool  # the search did not exceed memory, depth or time
     states: int
     seconds: float
     megabytes: float
@@ -69,7 +70,7 @@ CONFIGURATIONS = [
 
 
 def search(configuration: Configuration) -> Outcome:
-    """Builds and runs one search; RuntimeError where Spin or the compiler refuses."""
+    """Builds and runs one search. Raises RuntimeError if Spin or the compiler fails."""
     with tempfile.TemporaryDirectory() as place:
         keep = ["-DBITSTATE"] if configuration.bitstate else [f"-DMEMLIM={configuration.megabytes}"]
         for command in (
@@ -97,7 +98,7 @@ def search(configuration: Configuration) -> Outcome:
 
 
 def main(arguments: list[str]) -> int:
-    """0 if every search was complete and found nothing."""
+    """Runs the searches; returns 0 if each was complete and did not find a violation."""
     names = [a for a in arguments if not a.startswith("--")]
     unknown = set(names) - {c.name for c in CONFIGURATIONS}
     if unknown:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the layers of python/wherry: allowed imports, no circles, small folders.
+"""Checks the layers of python/wherry: only allowed imports, no circles, small folders.
 
-errors < system < session < {move, route, kv, ...} < bench < report < cli. A room is a folder of python/wherry. It uses
-only the names in other rooms' __init__.py. bench, report and cli know no service: a service's contributions to them
-(wherry.<service>.bench, .report, .cli) lie above them, and above the service's own library. Services never import each
-other. wherry/services.py names them.
+errors < system < session < {move, route, kv, ...} < bench < report < cli. A room is a folder of python/wherry. It may
+import only names from the __init__.py of other rooms. bench, report and cli must not import services. A service's
+contributions to them (wherry.<service>.bench, .report, .cli) are layers above them and above the service's library.
+Services never import each other. wherry/services.py lists them.
 
-An arrow is a module of one room that imports a module of another one. Imports in functions and for type checkers count.
+An arrow is an import from a module of one room to a module of another. Imports in functions and for type checkers
+count.
 
     tools/check_python.py [--arrows] [PACKAGE]
 """
@@ -19,17 +20,17 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parent.parent / "python" / "wherry"
 MOST_MODULES, MOST_ARROWS = 14, 60
 FACES = ("bench", "report", "cli")
-"""Rooms that know no service, and the parts of a service that lie above them."""
+"""Rooms that do not import services, and the names of a service's parts above them."""
 LAYERS = ["errors", "system", "session", "service", "bench", "service.bench", "report", "service.report", "cli",
           "service.cli", "top"]  # fmt: skip
 BESIDE = ("arguments", "errors", "lazy", "libraries", "registers", "services", "units", "version")
-"""Modules beside the rooms that know no room, and that every room may use."""
+"""Modules outside the rooms. They do not import rooms, and every room may import them."""
 COMPILED = "_native"
-"""A room without a door: its modules are imported themselves."""
+"""A room without an __init__.py interface: other rooms import its modules directly."""
 
 
 class House:
-    """The modules of the package, and what each imports."""
+    """The modules of the package, and the imports of each."""
 
     def __init__(self, package: Path) -> None:
         self.package = package
@@ -44,7 +45,7 @@ class House:
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     def _imports(self, name: str, path: Path) -> set[str]:
-        """The modules of the package that a file imports, wherever in it."""
+        """The modules of the package that a file imports, at any place in the file."""
         found = set()
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
@@ -57,12 +58,12 @@ class House:
         return {one for one in found if one in self._modules and one != name}
 
     def room(self, module: str) -> str:
-        """The folder of the package that contains it. Empty: beside the rooms."""
+        """The folder of the package that contains the module; empty if it is outside the rooms."""
         parts = module.split(".")
         return parts[1] if len(parts) > 1 and (self.package / parts[1]).is_dir() else ""
 
     def layer(self, module: str) -> str:
-        """One of LAYERS; or the name of a room that is in none of them."""
+        """The layer of a module in LAYERS, or the name of its room if that has no layer."""
         room = self.room(module)
         if room in self.services:
             part = module.split(".")[2:3]
@@ -72,7 +73,7 @@ class House:
         return "errors" if room == COMPILED else room
 
     def arrows(self) -> list[tuple[str, str]]:
-        """Imports between modules of different rooms. Modules beside the rooms do not count."""
+        """Imports between modules of different rooms. Modules outside the rooms do not count."""
         return [
             (one, other)
             for one, others in sorted(self.graph.items())
@@ -97,11 +98,11 @@ class House:
         return found
 
     def _forbidden(self, one: str, other: str) -> str:
-        """Why `one` must not import `other`; empty: it may."""
+        """Why `one` must not import `other`; empty if the import is allowed."""
         mine, theirs = self.layer(one), self.layer(other)
         rooms = self.room(one), self.room(other)
         if theirs not in LAYERS:
-            return ""  # it has a line of its own
+            return ""  # reported in a separate line
         if rooms[0] != rooms[1] and {*rooms} <= {*self.services}:
             return "services do not import each other"
         if mine in FACES and rooms[1] in self.services:
@@ -141,7 +142,7 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def main(words: list[str]) -> int:
-    """0, or 1 with a line for each violation. `--arrows` prints all of them."""
+    """Prints a line for each violation; returns 1 if there are any, otherwise 0. `--arrows` prints all arrows."""
     named = [word for word in words if not word.startswith("--")]
     house = House(Path(named[0]) if named else PACKAGE)
     arrows = house.arrows()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/reference/commands.md from the command line itself: every command of `wherry`, its help and its options.
+"""Writes docs/reference/commands.md from the code of the command line: every command of `wherry` with its help and
+options.
 
   tools/commands_page.py            write the page
   tools/commands_page.py --check    end with 1 if the page is not current
@@ -29,17 +30,17 @@ command takes `--help`.
 
 
 def plain(text: str) -> str:
-    """Without the marks of Rich that the terminal does not show."""
+    """The text without Rich's markup, which the terminal does not show."""
     return re.sub(r"\[/?(bold|dim|italic)\]", "", text).replace("\\[", "[").strip()
 
 
 def cell(text: str) -> str:
-    """As a cell of a table."""
+    """The text as a cell of a table."""
     return " ".join(plain(text).split()).replace("|", "\\|").replace("<", "\\<")
 
 
 def help_text(command: Any) -> Iterator[str]:
-    """Paragraphs as paragraphs; indented lines, which are examples, as blocks."""
+    """The help as Markdown: paragraphs stay paragraphs, and indented lines (examples) become code blocks."""
     examples: list[str] = []
     for block in [*re.split(r"\n\s*\n", inspect.cleandoc(command.help or "")), ""]:
         if block.startswith(" "):
@@ -78,7 +79,7 @@ def options_table(command: Any) -> Iterator[str]:
 
 
 def sections(command: Any, words: list[str]) -> Iterator[str]:
-    """The command, and those below it."""
+    """The sections of a command and of its subcommands."""
     yield f"{'#' * min(4, 1 + len(words))} {' '.join(words)}"
     yield from help_text(command)
     yield from options_table(command)
@@ -97,7 +98,7 @@ def page() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """0, or 1 if the page is stale and was only to be checked."""
+    """Writes or checks the page; returns 1 if a checked page is stale, otherwise 0."""
     text = page()
     if PAGE.is_file() and PAGE.read_text() == text:
         return 0

@@ -2,8 +2,8 @@
 """Reports the skipped tests of the last ctest run and, at the end, the failed ones: ctest_report.py build/asan
 build/release.
 
-Status 1 if a program failed. Also if one was skipped that can run there and the environment has NO_SKIPS=1, as in CI,
-or if one did not run that the second build left to the first (cmake/Tests.cmake, WHERRY_ALL_TESTS).
+Status 1 if a program failed. Also if NO_SKIPS=1 is set, as in CI, and a test that can run there was skipped. Also if
+the first build did not run a test that the second build left to it (cmake/Tests.cmake, WHERRY_ALL_TESTS).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 import sys
 from pathlib import Path
 
-# Features that the machines of CI lack: a counter of cache misses (virtual machines hide it).
+# Tests of features that CI machines lack: virtual machines do not show the counter of cache misses.
 LACKING = {"EventCounter.CacheMisses_ExpectThoseOfARandomWalkThroughMemory"}
 SKIPPED = re.compile(
     r"^[^\n]*: Skipped\n(?P<why>(?:(?!\[  SKIPPED \])[^\n]*\n)*)\[  SKIPPED \] (?P<test>\S+) \(", re.MULTILINE
@@ -35,11 +35,11 @@ def skipped(log: str) -> dict[str, str]:
 def without_passed(output: str) -> str:
     """A program's output, except the lines of tests that passed or were skipped, and GoogleTest's headings."""
     kept: list[str] = []
-    test: list[str] = []  # the lines of the one that runs
+    test: list[str] = []  # the lines of the running test
     for line in output.splitlines():
         ends = ENDS.match(line)
         if line.startswith("[ RUN      ]"):
-            kept += test  # empty unless one did not end
+            kept += test  # not empty if a test did not end
             test = [line]
         elif ends:
             kept += [*test, line] if ends["how"] == "FAILED" else []
@@ -52,20 +52,20 @@ def without_passed(output: str) -> str:
 
 
 def failed(log: str) -> dict[str, str]:
-    """Names of the programs that failed, and their output without the passed tests."""
+    """The failed programs: name to output, without the lines of passed tests."""
     programs = PROGRAM.finditer(log)
     return {found["name"]: without_passed(found["output"]) for found in programs if found["verdict"] != "Test Passed."}
 
 
 def forgotten(log: str, other: Path) -> list[str]:
-    """What another build left to this one, which did not run it."""
+    """Tests that another build left to this one, but that did not run here."""
     left = other / "left_to_asan.txt"
     ran = {found["name"] for found in PROGRAM.finditer(log)}
     return [name for name in left.read_text().split() if name not in ran] if left.exists() else []
 
 
 def main(build: str, other: str | None = None) -> int:
-    """1 if a program failed, or a test was skipped that must not be, or not run."""
+    """Prints the report; returns 1 if a program failed, or if a test that must run was skipped or did not run."""
     log = (Path(build) / "Testing/Temporary/LastTest.log").read_text(errors="replace")
     for test, why in skipped(log).items():
         print(f"skipped: {test}: {why}")

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws sentences at random from README, docs and comments, for a reader who judges whether they can be read once.
+"""Draws random sentences from README, docs and comments. A reader judges which of them must be read twice.
 
   tools/draw_sentences.py --seed 1             60 sentences, each with its file and line
   tools/draw_sentences.py --seed 1 --only docs
   tools/draw_sentences.py --count-all          how many sentences there are, by folder
 
-The same seed and the same files give the same sentences. Not drawn: code blocks, tables, headings, generated files, and
-sentences with fewer than five words. A sentence of a comment may end with the comment, without a full stop.
+The same seed and the same files give the same sentences. Code blocks, tables, headings, generated files, and sentences
+with fewer than five words are not drawn. The last sentence of a comment need not end with a full stop.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FEWEST_WORDS = 5
 
 
 class Text(NamedTuple):
-    """Running text, and the line at which it begins."""
+    """Running text, its file, and the line on which it begins."""
 
     file: str
     line: int
@@ -49,7 +49,7 @@ class Text(NamedTuple):
 
 
 def paragraphs_of_markdown(file: str, text: str) -> Iterator[Text]:
-    """Paragraphs and items of lists."""
+    """The paragraphs and list items of a Markdown file."""
     fenced = False
     begin, lines = 0, list[str]()
     for number, line in enumerate([*text.split("\n"), ""], 1):
@@ -66,7 +66,7 @@ def paragraphs_of_markdown(file: str, text: str) -> Iterator[Text]:
 
 
 def comments_with_slashes(file: str, text: str) -> Iterator[Text]:
-    """Neighbouring lines of // and ///, and blocks of /* */ that begin a line."""
+    """Texts of adjacent lines of // and ///, and of blocks of /* */ that begin a line."""
     begin, lines = 0, list[str]()
     block = False
     for number, line in enumerate([*text.split("\n"), ""], 1):
@@ -87,7 +87,7 @@ def comments_with_slashes(file: str, text: str) -> Iterator[Text]:
 
 
 def comments_with_hashes(file: str, text: str) -> Iterator[Text]:
-    """Neighbouring lines that are comments, of Python: its tokens say which are."""
+    """Texts of adjacent comment lines in Python, found by Python's tokenizer."""
     begin, last, lines = 0, -1, list[str]()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type != tokenize.COMMENT or NOT_WORDS.search(token.string.lstrip("# ")):
@@ -104,7 +104,7 @@ def comments_with_hashes(file: str, text: str) -> Iterator[Text]:
 
 
 def docstrings(file: str, text: str) -> Iterator[Text]:
-    """Paragraphs of every string that stands alone, as a docstring or below an attribute."""
+    """The paragraphs of every string that is a statement: docstrings, and descriptions below attributes."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             line = node.lineno
@@ -115,7 +115,7 @@ def docstrings(file: str, text: str) -> Iterator[Text]:
 
 
 def texts(only: str | None) -> Iterator[Text]:
-    """All running text of the files that git knows."""
+    """All running text in files that git tracks."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
     for file in listed.stdout.split("\n"):
         path = ROOT / file

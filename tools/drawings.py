@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the pictures of docs/design/overview.md: the whole, the placements of route, and a leader's death.
+"""Draws the pictures of docs/design/overview.md: the whole system, the placements of route, and a leader's death.
 
-The times of the leader's death are those of the code: a cluster file's defaults, the lease's margin, a client's
-retries.
+The times of the leader's death come from the code: the defaults of a cluster file, the margin of the lease, and the
+retries of a client.
 
 tools/drawings.py [--out docs/pictures]
 """
@@ -23,7 +23,7 @@ HOST, AGENT, WARN, GOOD = "#dbe9f6", "#fbe6cf", "#b3261e", "#1f7a3d"
 
 
 class Drawing:
-    """An SVG with a light ground of its own: it reads the same on light and dark pages."""
+    """An SVG with its own light background, so that it looks the same on light and dark pages."""
 
     def __init__(self, width: int, height: int, title: str) -> None:
         self.parts = [
@@ -38,7 +38,7 @@ class Drawing:
             self.parts.append(f'<marker id="{name}" {size} orient="auto">{head}</marker>')
 
     def text(self, x: float, y: float, words: str, **how: str | float) -> None:
-        """A line of text, whose baseline is at y."""
+        """Adds a line of text with its baseline at y."""
         colour = how.pop("fill", INK)
         self.parts.append(f'<text x="{x:g}" y="{y:g}" fill="{colour}"{_attributes(how)}>{escape(words)}</text>')
 
@@ -57,7 +57,7 @@ class Drawing:
         )
 
     def arrow(self, x: float, y: float, to_x: float, to_y: float, kind: str = "ink", **how: str | float) -> None:
-        """A line with a head: "ink" or "good"."""
+        """Adds an arrow with the colour "ink" or "good"."""
         colour = {"ink": INK, "good": GOOD}[kind]
         self.line(x, y, to_x, to_y, stroke=colour, stroke_width=1.4, marker_end=f"url(#{kind})", **how)
 
@@ -74,7 +74,7 @@ def _attributes(how: dict[str, str | float]) -> str:
 
 
 def whole() -> str:
-    """Parts, and where they run."""
+    """Draws the parts of Wherry and where they run."""
     d = Drawing(940, 392, "Wherry: an application on the host, an agent beside it, and the five parts")
     d.box(16, 44, 400, 210, HOST)
     d.box(536, 44, 388, 210, AGENT)
@@ -121,7 +121,7 @@ def whole() -> str:
 
 
 def placements() -> str:
-    """Which processor routes the messages of route."""
+    """Draws which processor routes messages in each placement."""
     d = Drawing(940, 236, "The four placements of route: inline, shared, host, dpu")
     d.text(20, 28, "Which processor routes the messages of a rank", font_weight="bold")
     columns = (
@@ -151,29 +151,30 @@ def placements() -> str:
 
 @dataclass(frozen=True)
 class Times:
-    """Milliseconds, as the code has them."""
+    """Times in milliseconds, read from the code."""
 
     ping: float
     misses: int
     lease: float
     margin: int
-    """The node's own lease is shorter by this part of it."""
+    """The node ends its own lease earlier, by lease / margin."""
     first_timeout: float
     timeout_factor: int
     timeout_cap: float
 
     @property
     def own_lease(self) -> float:
-        """How long the leader itself believes in its lease."""
+        """How long the leader treats its own lease as valid."""
         return self.lease - self.lease / self.margin
 
     @property
     def removal(self) -> float:
-        """From the leader's last word: the pings that it misses, the first of them an interval later."""
+        """Time from the leader's last answer to its removal. The first missed ping follows one interval after that
+        answer."""
         return max((self.misses + 1) * self.ping, self.lease)
 
     def retries(self, start: float, until: float) -> list[float]:
-        """When a client sends a request again that it sent at `start`; without the random part, up to a quarter."""
+        """When a client repeats a request that it sent at `start`, without the random part of up to a quarter."""
         found, step, at = [], self.first_timeout, start
         while at < until:
             at += step
@@ -204,7 +205,7 @@ def _numbers(text: str, pattern: str) -> list[int]:
 
 
 def death(t: Times) -> str:
-    """Time runs to the right, from the leader's last word to the keeper."""
+    """Draws the time from the leader's last answer to the keeper, from left to right."""
     d = Drawing(980, 466, "The death of a kv leader, with the default times")
     left, last = 110.0, t.removal + 190
 
@@ -224,7 +225,7 @@ def death(t: Times) -> str:
         end = x(33) if y == leader else 960
         d.line(left, y, end, y, stroke_width=1.5)
 
-    # keeper: pings, and its count of the lease
+    # keeper: its pings, and its view of the lease
     d.box(x(0), keeper - 31, x(t.lease) - x(0), 16, AGENT)
     d.text(x(0) + 8, keeper - 19, f"A's lease as the keeper counts it: {t.lease:g} ms", font_size=12)
     for number in range(t.misses + 2):
@@ -240,7 +241,7 @@ def death(t: Times) -> str:
     d.text(x(33), leader + 7, "✕", fill=WARN, font_size=20, text_anchor="middle")
     d.text(x(33) + 14, leader + 5, "A dies; no other process knows yet", fill=WARN)
 
-    # client: a write that was acknowledged, and one that was not
+    # client: an acknowledged write, and one without an acknowledgement
     d.arrow(x(-55), client, x(-52), leader + 2)
     d.arrow(x(-48), leader, x(-45), follower - 2)
     d.arrow(x(-38), follower, x(-35), leader + 2)
@@ -275,7 +276,7 @@ def death(t: Times) -> str:
 
 
 def pictures() -> dict[str, str]:
-    """All of them, by file name."""
+    """All pictures, by file name."""
     return {"whole.svg": whole(), "placements.svg": placements(), "leader-death.svg": death(times())}
 
 

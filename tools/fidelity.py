@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes Wherry's figure beside each published value. With --check it only says whether the page exists and is fresh.
+"""Writes Wherry's figure beside each published value. With --check it only reports whether the page exists and is
+current.
 
-It reads spec/published/*.csv (the papers' values), spec/fidelity.toml (our figures) and the model of
-`wherry probe model`, and writes docs/reference/fidelity.md and python/wherry/probe/model/published.json.
+It reads spec/published/*.csv (the papers' values), spec/fidelity.toml (our figures) and the model of `wherry probe
+model`. It writes docs/reference/fidelity.md and python/wherry/probe/model/published.json.
 
     tools/fidelity.py [--check | --record BENCH.json]
 
---record stores the simulated figures of a `wherry bench bypass --json BENCH.json`, or of a `wherry bench probe`.
+--record stores the simulated figures from the JSON file of `wherry bench bypass` or `wherry bench probe`.
 """
 
 import csv
@@ -34,16 +35,16 @@ MODELLED = ("ma", "hb", "rep")
 UNITS = ("GB/s", "MB/s", "TB/s", "Gbit/s", "ns", "us", "ms", "s")
 VERDICTS = ("reproduced", "modelled", "used", "not yet", "not here", "background", "no number")
 SOURCES = ("bench/**/*.[ch]pp", "sim/**/*.[ch]pp", "python/wherry/*/bench/*.py", "docs/reference/bench-*.md")
-"""Where the names of bars and experiments stand."""
+"""Files that contain the names of bars and experiments."""
 
 
 class FidelityError(Exception):
-    """spec/fidelity.toml says something that is not so."""
+    """spec/fidelity.toml has a wrong entry."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What we have beside some rows."""
+    """Our result for one or more rows of the papers' tables."""
 
     rows: tuple[str, ...]
     verdict: str
@@ -80,13 +81,14 @@ def read_entries(root: Path) -> list[Entry]:
 
 
 def status_of(row: dict[str, str]) -> str:
-    """Why the paper has no number; empty: it has one."""
+    """Why the paper has no number; empty if it has one."""
     status = re.search(r"(?:^|;)status=([^;]*)", row["conditions"])
     return status[1].replace("_", " ") if status else ""
 
 
 def assign(ids: Iterable[str], entries: list[Entry]) -> dict[str, Entry]:
-    """The entry of each row that has a number. Raises FidelityError: none, two, or one for no row."""
+    """The entry of each row that has a number. Raises FidelityError if a row has no entry or two, or an entry has no
+    row."""
     exact: dict[str, Entry] = {}
     for entry in entries:
         for name in entry.rows:
@@ -114,7 +116,7 @@ def assign(ids: Iterable[str], entries: list[Entry]) -> dict[str, Entry]:
 
 
 def check_references(root: Path, entries: list[Entry]) -> None:
-    """Bars, experiments and files that `by` names exist. Raises FidelityError."""
+    """Checks that the bars, experiments and files in `by` exist. Raises FidelityError if one does not."""
     text = "\n".join(path.read_text(encoding="utf-8") for pattern in SOURCES for path in sorted(root.glob(pattern)))
     words = set(re.findall(r"\w+", text))
     for entry in entries:
@@ -130,7 +132,7 @@ def check_references(root: Path, entries: list[Entry]) -> None:
 
 
 def record(row: dict[str, str], verdict: str, why: str) -> dict[str, Any]:
-    """A row as published.json has it."""
+    """A row in the form of published.json."""
     found: dict[str, Any] = {"id": row["id"], "quantity": row["quantity"]}
     found |= {key: float(row[key]) for key in ("value", "low", "high") if row[key]}
     return found | {
@@ -144,7 +146,7 @@ def record(row: dict[str, str], verdict: str, why: str) -> dict[str, Any]:
 
 
 def why_of(entry: Entry) -> str:
-    """What stands beside a row that the model does not compute."""
+    """The text for a row that the model does not compute."""
     return f"{entry.by}. {entry.why}" if entry.by else entry.why
 
 
@@ -180,7 +182,7 @@ def generated(root: Path) -> dict[str, str]:
 
 
 def main(words: list[str]) -> int:
-    """0, or 1 with a line for each stale file, or with what is wrong."""
+    """Writes or checks the files. Returns 0, or 1 after printing the stale files or the error."""
     if words[:1] == ["--record"] and len(words) == 2:
         results = json.loads(Path(words[1]).read_text(encoding="utf-8"))["results"]
         if designs := simulated.from_designs(results):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/reference/fidelity.md: a table of counts, then every published value, by its table or figure."""
+"""Writes docs/reference/fidelity.md: a table of counts, then every published value, grouped by table or figure."""
 
 import re
 import statistics
@@ -76,7 +76,7 @@ def page(
 
 
 def group_of(source: str) -> str:
-    """The table or figure that a value stands in, else the first section that has it."""
+    """The table or figure that contains a value, otherwise the first section that does."""
     for pattern in (r"Table [\dIV.]+\d|Table [IV\d]+", r"Fig\. \d+(?:\.\d+)?"):
         if found := re.search(pattern, source):
             return found[0].replace("Fig.", "figure").replace("Table", "table")
@@ -84,7 +84,7 @@ def group_of(source: str) -> str:
 
 
 def _anchor(table: str) -> str:
-    """As GitHub makes it of the heading."""
+    """The anchor that GitHub makes from the heading of a table."""
     number, title = PAPERS[table]
     return re.sub(r"[^\w\- ]", "", f"{number}: {title}".lower()).replace(" ", "-")
 
@@ -116,7 +116,7 @@ def _section(
     silent: Mapping[str, str],
     model: Mapping[str, Row],
 ) -> list[str]:
-    """A table. What all rows share is said once, above it."""
+    """A table. A verdict that all rows share is printed once, above the table."""
     shown = [_row(row, of, silent, model) for row in group]
     (common, count), *_ = Counter((verdict, ours) for *_, verdict, ours in shown).most_common(1)
     lines = []
@@ -168,7 +168,7 @@ def _modelled(name: str, row: Mapping[str, str], ours: Row) -> str:
 
 
 def _simulated(row: Mapping[str, str], ours: Row, figure: Figure) -> str:
-    """What the simulated design says beside the model."""
+    """The result of the simulated design, compared with the published value."""
     ends = sorted({f"{figure.low:.3g}", f"{figure.high:.3g}"}, key=float)
     value = " to ".join(ends)
     published = ours.published

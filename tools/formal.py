@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proves the assertions of the cells in hdl/common and of what is small in hdl/kv with Yosys and Bitwuzla.
+"""Proves with Yosys and Bitwuzla the assertions of the cells in hdl/common and of small modules in hdl/kv.
 
-By k-induction: for every number of cycles, from reset. If a property is not inductive, it is bounded: for that many
-cycles. Every cover point is reached, so that no proof is empty. `formal.py NAME...` takes some of the proofs.
+By k-induction a property is proved for every number of cycles from reset. If it is not inductive, it is only proved for
+`bound` cycles. Every cover point must be reached, so that no proof is empty. `formal.py NAME...` runs some of the
+proofs.
 """
 
 import os
@@ -21,25 +22,26 @@ SOLVER = hdl.ROOT / "tools" / "solver"
 
 @dataclass(frozen=True)
 class Proof:
-    """A module of a folder `formal` with parameters; depth 0 of induction: bounded only."""
+    """A module in a folder `formal`, with parameters. With `induction` 0 it is only proved up to `bound`."""
 
     cell: str
     parameters: dict[str, int] = field(default_factory=dict)
     bound: int = 12
     induction: int = 6
     clocks: int = 1
-    """With two, a step is any edges of any of them: two or more steps are a cycle. State begins as configured."""
+    """With two clocks, each step may have any clock edges, so a cycle takes two or more steps. State begins with its
+    configured values."""
     flat: bool = False
-    """Memories as flip-flops: quicker where they are small and most of their bits are always 0."""
+    """Models memories as flip-flops. This is faster if they are small and most of their bits are always 0."""
 
     @property
     def name(self) -> str:
-        """How it is called on the command line and in the report."""
+        """The proof's name on the command line and in the report."""
         return "_".join([self.cell, *(f"{k.lower()}{v}" for k, v in self.parameters.items())])
 
     @property
     def file(self) -> Path:
-        """Where it is, below the repository's root."""
+        """The proof's file, relative to the repository's root."""
         return next(hdl.ROOT.glob(f"hdl/*/formal/{self.cell}_proof.sv")).relative_to(hdl.ROOT)
 
 
@@ -60,7 +62,7 @@ PROOFS = [
     *(Proof("stream_arbiter", {"Inputs": 3, "Fixed": f, "Packets": p}) for f in (0, 1) for p in (0, 1)),
     Proof("stream_arbiter", {"Inputs": 3, "Fair": 1}, bound=16, induction=0),
     Proof("stream_arbiter", {"Inputs": 3, "Packets": 1, "Fair": 1}, bound=16, induction=0),
-    # 26 cycles: two fills, a write that makes a third worthless, and a look-up. Of the way beside the tag fewer.
+    # 26 cycles suffice for two fills, a write that invalidates a third, and a look-up. The other way needs fewer.
     *(Proof("kv_line_cache", {"Way": way}, bound=bound, induction=0, flat=True) for way, bound in [(0, 26), (3, 20)]),
     Proof("kv_queue"),
     Proof("kv_pool", {"Freers": 2}, bound=6, induction=2),
@@ -96,7 +98,7 @@ def _smtbmc(model: Path, *arguments: str) -> tuple[bool, str]:
 
 
 def prove(proof: Proof, sources: tuple[Path, ...] = ()) -> Outcome:
-    """One proof. `sources` are files that replace those of the same modules."""
+    """Runs one proof. The files `sources` replace those of the modules with the same names."""
     top = f"{proof.cell}_proof"
     label = proof.name + ("_changed" if sources else "")
     BUILD.mkdir(parents=True, exist_ok=True)

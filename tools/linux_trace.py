@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boots Linux on the simulated soft core, and records its bus: `make linux-trace` (docs/design/designs.md).
 
-Linux' source and a compiler come from Debian 12, pinned, and are unpacked into build/linux; nothing is installed. The
-kernel is built with sim/softcore/linux/kernel.config and one init. designs_linux boots it, and must see init power the
-board off. Then tools/bus_trace.py counts the recording and its slice a second time.
+The source of Linux and a compiler come from Debian 12 in fixed versions. They are unpacked into build/linux, not
+installed. The kernel is built with sim/softcore/linux/kernel.config and one init. designs_linux boots it, and init must
+power the board off. Then tools/bus_trace.py counts the recording and its slice a second time.
 
     tools/linux_trace.py [--record] [--keep] [--build BUILD] [--jobs N]
 
-Exit status: 0 all was well; 77 Debian's packages are not available.
+Exit status: 0 success; 77 Debian's packages are not available.
 """
 
 import argparse
@@ -43,7 +43,7 @@ NOT_BUILT = (
     *(f"*/{folder}/*.[ch]" for folder in ("sound", "drivers/gpu", "drivers/net", "drivers/media", "drivers/staging",
                                           "drivers/scsi", "drivers/infiniband")),
 )  # fmt: skip
-"""Two thirds of the source, which this configuration does not compile."""
+"""Folders that this configuration does not compile, two thirds of the source."""
 PREFIX = "riscv64-linux-gnu-"
 COMPILER = f"{PREFIX}gcc-12"
 BARE = ("-march=rv32ima_zicsr_zifencei", "-mabi=ilp32", "-mcmodel=medany", "-O2", "-Wall", "-Wextra", "-Werror",
@@ -51,15 +51,15 @@ BARE = ("-march=rv32ima_zicsr_zifencei", "-mabi=ilp32", "-mcmodel=medany", "-O2"
         "-Wl,--build-id=none", "-Wl,-z,noexecstack", "-Wl,--no-warn-rwx-segments")  # fmt: skip
 SAME_KERNEL = {"KBUILD_BUILD_USER": "wherry", "KBUILD_BUILD_HOST": "wherry", "KBUILD_BUILD_VERSION": "1",
                "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 2026"}  # fmt: skip
-"""Fixed build information of the kernel, so that the recording is the same each time."""
+"""Fixed build information for the kernel, so that each recording is the same."""
 
 
 class Lacking(Exception):
-    """Something that Debian has cannot be had."""
+    """A package of Debian is not available."""
 
 
 class Workshop:
-    """build/linux: packages, tools and what is built with them."""
+    """The folder build/linux: packages, tools and the results of the build."""
 
     def __init__(self, place: Path, jobs: int) -> None:
         self.place, self.jobs = place, jobs
@@ -77,7 +77,7 @@ class Workshop:
         }  # fmt: skip
 
     def run(self, *command: str | Path) -> None:
-        """Its output goes to the log. Ends with the log's last lines if it fails."""
+        """Runs a command with its output in the log. If it fails, this program ends with the log's last lines."""
         words = [str(part) for part in command]
         with self.log.open("a") as log:
             log.write(f"{' '.join(words)}\n")
@@ -89,7 +89,7 @@ class Workshop:
             sys.exit(f"failed ({done.returncode}): {' '.join(words)}; all of it: {self.log}")
 
     def fetch(self) -> Path:
-        """Debian's packages, the tools unpacked. Returns the package of the source."""
+        """Fetches Debian's packages and unpacks the tools. Returns the source package."""
         stamp = self.place / "fetched"
         wanted = json.dumps(PACKAGES)
         if not stamp.exists() or stamp.read_text() != wanted:
@@ -110,7 +110,7 @@ class Workshop:
         return next((self.place / "packages").glob(f"{SOURCE_PACKAGE}_*.deb"))
 
     def unpack(self, package: Path) -> Path:
-        """The kernel's source, without what is not built."""
+        """Unpacks the kernel's source without the folders that are not built; returns its folder."""
         source = self.place / SOURCE_PACKAGE
         if not source.exists():
             archive = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE)
@@ -164,7 +164,7 @@ class Workshop:
         stamp.write_text(digest.hexdigest())
 
     def boot(self, program: Path) -> dict[str, Any]:
-        """The report of designs_linux on the boot. Its console goes to standard error."""
+        """Boots the kernel; returns the report of designs_linux. The console goes to standard error."""
         files = {"--sbi": "sbi.bin", "--dtb": "board.dtb", "--kernel": "Image", "--trace": "boot.wbt",
                  "--slice": "slice.wbt", "--json": "boot.json"}  # fmt: skip
         words = [
@@ -178,7 +178,7 @@ class Workshop:
 
 
 def differences(said: Mapping[str, Any], place: Path) -> list[str]:
-    """Where designs_linux and tools/bus_trace.py count something else."""
+    """A line for each count that differs between designs_linux and tools/bus_trace.py."""
     found = []
     for name, file in (("boot", "boot.wbt"), ("slice", "slice.wbt")):
         counted = bus_trace.count((place / file).read_bytes())

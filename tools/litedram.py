@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the DDR4 model (sim/memory) with litedram's real controller: `make ddr4`.
 
-litedram, litex and migen (BSD, from PyPI, pinned in requirements-card.in) write the controller as Verilog. Verilator
-makes a program of it. The same managers load both. Nothing of that is committed. docs/design/card-memory.md has the
-table.
+litedram, litex and migen (BSD, from PyPI, versions in requirements-card.in) generate the controller as Verilog, and
+Verilator compiles it to a program. The same managers put load on both. These files are not committed.
+docs/design/card-memory.md has the table.
 
     tools/litedram.py [--json FILE] [--build BUILD]
 """
@@ -75,7 +75,7 @@ verilog.convert(top, ios=top.ios, name="litedram").write(sys.argv[1])
 
 
 def build_reference() -> Path:
-    """The program that measures litedram's controller."""
+    """Builds the program that measures litedram's controller; returns its path."""
     install_packages()
     verilog = PLACE / "litedram.v"
     if not verilog.exists():
@@ -85,7 +85,7 @@ def build_reference() -> Path:
 
 
 def compare(reference: dict[str, Any], model: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row for each rate above zero: name, both, and the model's error."""
+    """One row for each rate above zero: its name, both rates, and the model's error."""
     rows = []
     for theirs, ours in zip(reference["cells"], model["cells"], strict=True):
         assert theirs["name"] == ours["name"]
@@ -99,7 +99,7 @@ def compare(reference: dict[str, Any], model: dict[str, Any]) -> list[dict[str, 
 
 
 def main() -> None:
-    """Prints the table; exit status 1 if an error is larger than it may be."""
+    """Prints the table. Exit status 1 if an error exceeds its limit."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, help="write the rows there, too")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release", help="where ddr4_table was built")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resolves requirements-run.in and requirements.in into their lock files: `make lock`.
 
-requirements.lock has every package of requirements-run.lock, in the same version. The first line of a lock file says
-how big it is: tools/setup.sh shows that line before it downloads anything.
+requirements.lock has every package of requirements-run.lock, in the same version. The first line of a lock file has the
+size of the download. tools/setup.sh shows that line before it downloads packages.
 """
 
 import subprocess
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def resolve(wanted: Path, *more: str) -> list[str]:
-    """Every package that `wanted` leads to, as NAME==VERSION."""
+    """Every package that `wanted` requires, directly or indirectly, as NAME==VERSION."""
     with tempfile.TemporaryDirectory(prefix="wherry-lock-") as directory:
         subprocess.run(["/usr/bin/python3", "-m", "venv", directory], check=True)
         pip = [f"{directory}/bin/pip", "--disable-pip-version-check"]
@@ -25,7 +25,7 @@ def resolve(wanted: Path, *more: str) -> list[str]:
 
 
 def headline(packages: list[str]) -> str:
-    """What a download of these packages amounts to, as a comment."""
+    """The size of a download of these packages, as a comment line."""
     with tempfile.TemporaryDirectory(prefix="wherry-lock-") as directory:
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
         subprocess.run([*pip, "download", "-q", "--no-deps", "-d", directory, *packages], check=True)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The longest path of a netlist that Yosys mapped to Xilinx cells, in LUTs.
 
-Yosys' own `ltp` takes a flip-flop of the vendor's for logic, and so finds loops. Here a path runs through LUTs (1
-each), LUT RAM that is read without a clock (1), DSP blocks without registers of their own, which Yosys does not pack on
-this family (4), carry chains and wide multiplexers (0: they are a fraction of a LUT and its wiring); it begins and ends
-at registers, block RAM and ports.
+Yosys' own `ltp` treats the vendor's flip-flops as logic, and so finds loops. Here a path begins and ends at registers,
+block RAM and ports. It counts 1 for a LUT, and 1 for LUT RAM that is read without a clock. A DSP block without its own
+registers counts 4, because Yosys does not pack registers into it on this family. Carry chains and wide multiplexers
+count 0, because they take a fraction of the delay of a LUT with its wiring.
 """
 
 import re
@@ -12,13 +12,13 @@ from collections import defaultdict
 from typing import Any
 
 Bit = int | str
-# Output bit: (LUTs of this cell, input bits).
+# Output bit to (LUTs of this cell, input bits).
 Logic = dict[Bit, tuple[int, list[Bit]]]
 
 MULTIPLEXER = re.compile(r"MUXF[789]$")
 LUT = re.compile(r"LUT[1-6]$|INV$")
 LUT_RAM_WIDE = re.compile(r"RAM\d+M\d*$")
-# Chosen here: what a multiplication in one cycle is taken for.
+# Chosen value for a multiplication in one cycle.
 DSP_LUTS = 4
 LUT_RAM = re.compile(r"RAM\d+X\d+[SD]")
 
@@ -52,7 +52,7 @@ def _logic_of(cell: dict[str, Any]) -> Logic:
 
 
 def longest_path(module: dict[str, Any]) -> int:
-    """LUTs on the longest path of a module of Yosys' JSON."""
+    """The number of LUTs on the longest path of a module in Yosys' JSON."""
     logic: Logic = {}
     for cell in module["cells"].values():
         logic |= _logic_of(cell)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws README's plot from a benchmark of move: throughput and host time, move beside Arrow Flight.
+"""Draws README's plot from a benchmark of move: throughput and host time of move and Arrow Flight.
 
 wherry bench move --json build/bench-move.json
 tools/readme_plot.py build/bench-move.json docs/pictures/move-vs-flight.svg
@@ -20,7 +20,7 @@ MOVE, FLIGHT = "#2f7fc1", "#e0812f"
 
 
 def draw(rows: list[dict[str, Any]], machine: str, to: Path) -> None:
-    """Two panels of bars, by the size of a batch. `rows` is `results.flight` of docs/reference/bench-json.md."""
+    """Draws two panels of bars, by the size of a batch. `rows` is `results.flight` in docs/reference/bench-json.md."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

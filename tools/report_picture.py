@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Photographs the page of `wherry report` as a desktop and as a phone show it, for the documentation.
+"""Takes pictures of the page of `wherry report` for the documentation, as a desktop and a phone show it.
 
-Needs Chromium (Debian's chromium or chromium-headless-shell), which nothing else here does: the pictures are in
-docs/pictures, and a test draws others of made-up figures if there is a Chromium. The JSON may be that of a quick run:
-the page says so.
+Only this program needs Chromium (Debian's chromium or chromium-headless-shell). Its pictures are in docs/pictures. If
+Chromium is installed, a test makes other pictures from invented figures. The JSON may come from a quick run, which the
+page then states.
 
 wherry bench move --quick --json build/bench-move.json
 tools/report_picture.py build/bench-move.json --out docs/pictures
@@ -26,19 +26,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 CHROMIUM = ("chromium", "chromium-headless-shell")
 SIZES = {"report-desktop.png": (1280, 1400, 1), "report-phone.png": (390, 844, 2)}
-"""By file: width and height of the window in CSS pixels, and pixels for each of them."""
+"""For each file: width and height of the window in CSS pixels, and device pixels per CSS pixel."""
 COLOURS = 128
 LARGEST = 200_000
 """Bytes of a picture."""
 
 
 def chromium() -> str | None:
-    """The program, if there is one."""
+    """The path of Chromium, or None."""
     return next((found for name in CHROMIUM if (found := shutil.which(name))), None)
 
 
 def photographed(program: str, page: Path, width: int, height: int, scale: int) -> Image.Image:
-    """The top of the page. Chromium makes no window narrower than 500 pixels: a frame of that width shows it."""
+    """A picture of the top of the page. Chromium's windows have at least 500 pixels, so a frame shows a narrower
+    page."""
     with tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True) as directory:
         shown = page
         if width < 500:
@@ -65,7 +66,7 @@ def small(image: Image.Image) -> bytes:
 
 
 def main() -> None:
-    """Writes the page, and both pictures of it."""
+    """Writes the page and takes both pictures of it."""
     from wherry.report import write
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linked into programs that AddressSanitizer checks: its interceptor of process_vm_readv takes UCX's probe of another
-// process (an iovec that is meant to fail) for a write of ours. The plain system calls, without the interceptor.
+// Plain system calls for programs under AddressSanitizer. Its interceptor of process_vm_readv reports UCX's probe of
+// another process, whose iovec is meant to fail, as a write of ours. These calls avoid the interceptor.
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets clients and readers come, go and die at one agent, and looks whether it keeps what they held.
+"""Starts, ends and kills clients and readers of one agent, and checks that the agent frees their resources.
 
-`make soak` runs it for an hour. After a warm-up of a minute, descriptors, threads and anonymous memory of the agent
-must stay within 10 % of their values. python/tests/test_soak.py runs a few rounds in every test run.
+`make soak` runs it for an hour. After a warm-up of 1 minute, the agent's descriptors, threads and anonymous memory must
+not grow by more than 10 %. python/tests/test_soak.py runs a few rounds in every test run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from wherry.session.sessionfile import SessionFile
 from wherry.system import paths
 
 SETTLE_S = 120.0
-"""The agent's time to clean up after clients, far more than it needs."""
+"""Time limit for the agent to clean up after clients, far longer than it needs."""
 TOLERANCE = 0.10
 
 
@@ -44,7 +44,7 @@ class Usage:
 
     @staticmethod
     def of(pid: int) -> Usage:
-        """What the process holds now."""
+        """The resources that process `pid` holds now."""
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
         fields = dict(line.split(":", 1) for line in lines if ":" in line)
         return Usage(
@@ -54,7 +54,7 @@ class Usage:
         )
 
     def within(self, base: Usage) -> bool:
-        """Whether nothing is more than TOLERANCE above `base`."""
+        """Whether every value is at most TOLERANCE above `base`."""
         return all(
             now <= before * (1 + TOLERANCE)
             for now, before in (
@@ -66,7 +66,7 @@ class Usage:
 
 
 class Soak:
-    """One agent and those who use it. `transports`: of the clients that are killed."""
+    """One agent and its clients. `transports`: transports of the clients that are killed."""
 
     def __init__(self, session: SessionFile, transports: tuple[str, ...] = ("auto",), seed: int = 1) -> None:
         self._session = session
@@ -87,7 +87,7 @@ class Soak:
         self._own.close()
 
     def round(self) -> None:
-        """Everybody once; the order is random."""
+        """Runs each kind of client once, in random order."""
         steps = [self._kill, self._cancel, self._get, self._connect, self._read_here, self._use]
         self._random.shuffle(steps)
         for step in steps:
@@ -95,11 +95,11 @@ class Soak:
         self.counts["rounds"] += 1
 
     def usage(self) -> Usage:
-        """What the agent holds now."""
+        """The resources that the agent holds now."""
         return Usage.of(self._session.pid)
 
     def quiet(self) -> None:
-        """Waits until the agent knows of no client but this one."""
+        """Waits until this client is the agent's only one."""
         deadline = time.monotonic() + SETTLE_S
         while read_metrics(self._session).get("wherry_agent_sessions") != 1:
             if time.monotonic() > deadline:
@@ -107,10 +107,11 @@ class Soak:
             time.sleep(0.05)
 
     def settled(self, base: Usage | None = None, look_s: float = 3.0) -> Usage:
-        """The agent's resources when no client uses it. With a base: waits until they are within it, as long as
-        allowed.
+        """The agent's resources when no other client uses it. With `base`, waits until they are within it, or the time
+        limit.
 
-        Without: the largest value seen in `look_s`, because threads of the Flight server start and end.
+        Without `base`, returns the largest values in `look_s` seconds, because threads of the Flight server start and
+        end.
         """
         self.quiet()
         seen = self.usage()
@@ -129,7 +130,7 @@ class Soak:
         return seen
 
     def _kill(self) -> None:
-        """A client that is killed: while it starts, or with offloads in flight."""
+        """Kills a client while it starts, or while offloads are in flight."""
         for transport in self._transports:
             program = paths.built("src", "fault_client")
             line = [str(program), str(self._session.path), "die", *([] if transport == "auto" else [transport])]
@@ -147,7 +148,7 @@ class Soak:
                 finally:
                     client.send_signal(signal.SIGKILL)
             self.counts["kills"] += 1
-            self.quiet()  # the next one's stream has the same name
+            self.quiet()  # the next client's stream has the same name
 
     def _cancel(self) -> None:
         for _ in range(20):
@@ -167,7 +168,7 @@ class Soak:
         client, options = wherry.flight_client(self._session.path)
         with client:
             client.do_get(flight.Ticket(b"kept"), options).read_all()
-            # One that leaves in the middle.
+            # A reader that leaves in the middle.
             client.do_get(flight.Ticket(b'{"stream":"kept","follow":true}'), options).read_chunk()
 
     def _read_here(self) -> None:
@@ -179,7 +180,8 @@ class Soak:
         self.counts["readers"] += 2
 
     def _use(self) -> None:
-        # Few names: the agent keeps the frames of closed streams, up to its budget, until their names are used again.
+        # Uses few names, because the agent keeps frames of closed streams, up to its budget, until a name is used
+        # again.
         with wherry.Session(str(self._session.path)) as session:
             stream = session.stream(f"short-{self._random.randrange(4)}", self._batch)
             for _ in range(4):
@@ -189,7 +191,7 @@ class Soak:
 
 
 def main() -> int:
-    """The program; the exit status says whether the agent kept within its limits."""
+    """Runs the soak test. The exit status shows whether the agent stayed within its limits."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=3600.0, help="default: an hour")
     parser.add_argument("--warm-up", type=float, default=60.0, help="seconds before the first look")

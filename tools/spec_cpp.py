@@ -212,7 +212,7 @@ inline constexpr auto kHashTables = [] {{
 
 
 def crc_zero(polynomial: int) -> int:
-    """The hash of key 0: what the start value alone contributes."""
+    """The hash of key 0, to which only the start value contributes."""
     state = 0xFFFFFFFF
     for _ in range(64):
         state = (state >> 1) ^ (polynomial if state & 1 else 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The content of spec/*.toml, read and checked. Everything that is generated comes from these objects."""
+"""Reads and checks spec/*.toml. All generated files are made from these objects."""
 
 import tomllib
 from dataclasses import dataclass, field
@@ -8,32 +8,32 @@ from typing import Any
 
 
 class SpecError(Exception):
-    """The specification contradicts itself; the message names the place."""
+    """The specification contradicts itself. The message names the place."""
 
 
 @dataclass
 class Field:
-    """A field of a struct, `offset` bits after its first (most significant) one."""
+    """A field of a struct. `offset`: its distance in bits from the struct's first (most significant) bit."""
 
     name: str
     bits: int
     doc: str
     offset: int = 0
-    cpp_after: str = ""  # the field that it follows in the C++ struct, if not the one before
+    cpp_after: str = ""  # the field before it in the C++ struct, if not the one before it here
 
     @property
     def first_byte(self) -> int:
-        """The first byte that holds some of it."""
+        """The first byte that contains bits of the field."""
         return self.offset // 8
 
     @property
     def spanned_bytes(self) -> int:
-        """How many bytes hold some of it."""
+        """The number of bytes that contain bits of the field."""
         return (self.offset + self.bits - 1) // 8 - self.first_byte + 1
 
     @property
     def shift(self) -> int:
-        """Bits below it in the big-endian number of those bytes."""
+        """The number of bits below the field in the big-endian number of those bytes."""
         return 8 * (self.first_byte + self.spanned_bytes) - self.offset - self.bits
 
 
@@ -82,7 +82,7 @@ class RegisterField:
     low: int
     bits: int
     doc: str
-    acts: bool = False  # when written as 1; reads as 0
+    acts: bool = False  # writing 1 starts an action; reads as 0
 
     @property
     def mask(self) -> int:
@@ -102,17 +102,17 @@ class Register:
     count: int = 1
     stride: int = 4
     staged: bool = False
-    bits: int = 32  # that are kept, where there are no fields
+    bits: int = 32  # writable bits, if there are no fields
     fields: list[RegisterField] = field(default_factory=list)
 
     @property
     def mask(self) -> int:
-        """Bits that are kept of what is written."""
+        """The bits that keep a written value."""
         return sum(f.mask for f in self.fields if not f.acts) if self.fields else (1 << self.bits) - 1
 
     @property
     def offsets(self) -> list[int]:
-        """Of all of the array."""
+        """The offsets of all registers of the array."""
         return [self.offset + i * self.stride for i in range(self.count)]
 
 
@@ -165,7 +165,7 @@ def _enum(raw: dict[str, Any]) -> Enum:
 
 
 def read_frame(path: Path) -> Frame:
-    """Reads the frame; its headers must fill header_bytes."""
+    """Reads the frame. Its headers must fill header_bytes."""
     raw = tomllib.loads(path.read_text())
     frame = Frame(
         raw["title"],
@@ -186,7 +186,7 @@ def read_frame(path: Path) -> Frame:
 
 
 def read_registers(path: Path) -> RegisterMap:
-    """Reads the registers; no two share a word, and their fields neither a bit."""
+    """Reads the registers. No two registers may share a word, and no two fields a bit."""
     raw = tomllib.loads(path.read_text())
     registers = []
     for entry in raw["register"]:
@@ -213,7 +213,7 @@ def read_registers(path: Path) -> RegisterMap:
 
 
 def crc_masks(polynomial: int) -> tuple[list[int], int]:
-    """The hash as masks and flip: bit i is the parity of key & masks[i], inverted where flip has bit i."""
+    """The hash as (masks, flip): bit i is the parity of key & masks[i], inverted if bit i of flip is set."""
 
     def crc(key: int) -> int:
         state = 0xFFFFFFFF

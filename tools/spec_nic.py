@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""spec/nic_personalities.toml, read and checked, and its products: C++, Python, a page for docs/."""
+"""Reads and checks spec/nic_personalities.toml, and generates C++, Python and a page for docs/ from it."""
 
 import tomllib
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ GROUPS = {
 
 @dataclass
 class Constant:
-    """What each personality gives a value for."""
+    """A constant for which each personality has a value."""
 
     name: str
     type: str
@@ -34,7 +34,7 @@ class Constant:
     doc: str
 
     def text(self, value: int) -> str:
-        """As both languages write it."""
+        """The value as written in C++ and Python."""
         if self.type == "flag":
             return "true" if value else "false"
         return f"0x{value:X}" if self.type.startswith("hex") else str(value)
@@ -108,7 +108,7 @@ def _check(p: Personality) -> None:
 
 
 def read_personalities(path: Path) -> Personalities:
-    """Reads them; each has a value for each constant, its own or one taken over."""
+    """Reads the personalities. Each must have a value for each constant, its own or an inherited one."""
     raw = tomllib.loads(path.read_text())
     constants = [Constant(**c) for c in raw["constant"]]
     known = {c.name: c for c in constants}

@@ -123,7 +123,7 @@ endpackage
 
 
 def _register_struct(r: Register) -> str:
-    """A register's fields, with what is between them."""
+    """A register's fields, with the reserved bits between them."""
     rows, top = [], 32
     for f in [*sorted(r.fields, key=lambda f: -f.low), None]:
         end = f.low + f.bits if f else 0
@@ -136,13 +136,13 @@ def _register_struct(r: Register) -> str:
 
 
 def _decode(registers: RegisterMap) -> str:
-    """Words of the register file: which of them are written, staged and kept, and their initial values."""
+    """Functions for the words of the register file: which are written, staged and kept, and their initial values."""
     words = max(at for r in registers.registers if r.access == "rw" for at in r.offsets) // 4 + 1
     bits = (words - 1).bit_length()
     within = [r for r in registers.registers if r.offset // 4 < 1 << bits]
 
     def of(what: Callable[[Register], str], default: str) -> str:
-        """A case for each value but the default, of single words and ranges."""
+        """A case item for each value except the default, with its single words and ranges."""
         found = {at // 4: what(r) for r in within for at in r.offsets}
         rows = []
         for value in sorted(set(found.values()) - {default}):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of the cores of hdl/synth.toml on an UltraScale+ device: docs/reference/resources.md and hdl/resources.json.
+"""Computes the cost of hdl/synth.toml's cores on an UltraScale+ device: docs/reference/resources.md,
+hdl/resources.json.
 
-`--check` writes nothing and fails if a figure differs from the committed table by more than 2 %. It leaves out the
-cores marked slow, unless `--all` is given. Results are kept in build/ by the content of what they depend on.
+`--check` does not write, and fails if a figure differs from the committed table by more than 2 %. It leaves out cores
+that are marked slow, except with `--all`. build/ caches the results by the content of all files on which they depend.
 """
 
 import hashlib
@@ -24,9 +25,9 @@ PAGE = hdl.ROOT / "docs" / "reference" / "resources.md"
 CACHE = hdl.ROOT / "build" / "hdl" / "synth"
 DRIFT = 0.02
 WIRE_DELAY_PS = 900
-"""The delay beside each LUT, for abc9. With Yosys' own, the 7 series' 300, it makes chains of small LUTs wherever a
-carry chain or a memory's output takes longer than those. A level with its wire is half a nanosecond or more on such a
-device."""
+"""The wire delay of each LUT for abc9. Yosys' default for the 7 series is 300 ps. With it, abc9 makes chains of small
+LUTs where a carry chain or a memory's output takes longer than the chain. On an UltraScale+ device, a level with its
+wire takes 0.5 ns or more."""
 COLUMNS = {
     "lut": "LUT",
     "lutram": "LUTRAM",
@@ -40,7 +41,7 @@ COLUMNS = {
 
 
 def cells_of(kind: str) -> dict[str, int]:
-    """What a cell of the vendor's counts as; a LUT RAM counts the LUTs that it takes."""
+    """The resources that a vendor cell counts as. A LUT RAM counts as the LUTs that it uses."""
     if re.match(r"LUT[1-6]$", kind):
         return {"lut": 1}
     if re.match(r"FD[RSCP]E", kind):
@@ -54,7 +55,7 @@ def cells_of(kind: str) -> dict[str, int]:
 
 
 def measure(core: dict[str, Any]) -> dict[str, Any]:
-    """Synthesises one core, or finds what it came to last time."""
+    """Synthesises one core, or returns its cached result."""
     name, parameters = core["name"], core.get("parameters", {})
     content = [Path(hdl.ROOT / path).read_bytes() for path in hdl.files("*.sv", "*.svh")]
     content += [inspect.getsource(code).encode() for code in (cells_of, measure, netlist_depth, hdl)]
@@ -111,7 +112,7 @@ def page(table: list[dict[str, Any]]) -> str:
 
 
 def drifts(table: list[dict[str, Any]]) -> list[str]:
-    """One line for each figure that is not what was committed."""
+    """One line for each figure that differs from the committed one."""
     committed = {json.dumps([row["name"], row["parameters"]]): row for row in json.loads(TABLE.read_text())}
     found = []
     for row in table:
@@ -127,7 +128,7 @@ def drifts(table: list[dict[str, Any]]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Writes the table, or compares with it."""
+    """Writes the table, or compares the figures with it."""
     cores = tomllib.loads((hdl.ROOT / "hdl" / "synth.toml").read_text())["core"]
     check = "--check" in arguments
     if check and "--all" not in arguments:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws a page of `wherry top` for the documentation: an agent with a stream that grows, and a kv cluster in use.
+"""Draws a page of `wherry top` for the documentation, with an agent whose stream grows and a kv cluster in use.
 
 tools/top_picture.py docs/pictures/top.svg
 """
@@ -34,12 +34,12 @@ INTERVAL_S = 2.0
 
 
 def command(*arguments: str) -> None:
-    """A command of Wherry's, which has to succeed."""
+    """Runs a command of Wherry, which must succeed."""
     subprocess.run([sys.executable, "-m", "wherry", *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
 def keep_on(work: Callable[[], None]) -> threading.Event:
-    """Repeats `work` in a thread until the event is set."""
+    """Repeats `work` in a thread until the returned event is set."""
     ended = threading.Event()
 
     def run() -> None:
@@ -51,7 +51,7 @@ def keep_on(work: Callable[[], None]) -> threading.Event:
 
 
 def measured(session_file: Path, cluster: Path) -> Page:
-    """The second page, whose rates are those of INTERVAL_S."""
+    """The second page, whose rates are measured over INTERVAL_S."""
     x, v = np.random.default_rng(1).random((2, ROWS))
     with wherry.Session(agent=session_file, name="melt") as session, Client.of(cluster) as client:
         stream = session.stream("particles", pa.schema({"x": pa.float64(), "v": pa.float64()}), keep_frames=8)
@@ -77,7 +77,7 @@ def measured(session_file: Path, cluster: Path) -> Page:
 
 
 def picture(page: Page) -> str:
-    """The page as SVG, which refers to nothing outside itself."""
+    """The page as an SVG without references to other files."""
     with open(os.devnull, "w") as nowhere:
         console = Console(file=nowhere, record=True, width=COLUMNS, force_terminal=True)
         for one in page.shown:
@@ -85,13 +85,13 @@ def picture(page: Page) -> str:
                 console.print()
             console.print(Text(one) if isinstance(one, str) else one)
         svg = console.export_svg(title="wherry top", theme=MONOKAI)
-    # Readers' own fonts instead of two from a server.
+    # Removes two fonts of a server, so that readers' own fonts are used.
     svg = re.sub(r"@font-face \{.*?\}|<!--.*?-->", "", svg, flags=re.DOTALL)
     return "\n".join(line.rstrip() for line in svg.splitlines() if line.strip()) + "\n"
 
 
 def main() -> None:
-    """Starts an agent and a cluster in a directory of their own, and ends them."""
+    """Starts an agent and a cluster in a temporary directory, draws the page, and ends them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("svg", type=Path, help="where the picture goes")
     options = parser.parse_args()

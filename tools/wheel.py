@@ -3,15 +3,16 @@
 
     tools/wheel.py [--build build/portable] [--out dist] [--at-most manylinux_2_28]
 
-The wheel has what `cmake --install` has, in one folder of site-packages:
+The wheel has the files of `cmake --install`, in the layout of site-packages:
 
     wherry/                 the Python package
     wherry/_native/         its compiled modules, and needs.json: the libraries that must come from other wheels
     wherry/_prefix/         bin, lib and include of the prefix: programs, libwherry.so, CMake and pkg-config files
     wherry.libs/            Debian's libraries that other systems lack; auditwheel puts them there
 
-UCX and Arrow stay outside: they come from the wheels libucx-cu12 and pyarrow, on which this one depends, and are found
-by a RUNPATH relative to the program. auditwheel says which systems the result runs on (docs/start/install.md).
+The wheel does not contain UCX and Arrow. They come from the wheels libucx-cu12 and pyarrow, on which it depends.
+Programs find them by a RUNPATH relative to themselves. auditwheel determines on which systems the wheel runs
+(docs/start/install.md).
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ FROM_WHEELS = {
     "libucx/lib": ("libucx-cu12", ("libucp.so.*", "libucs.so.*")),
     "pyarrow": ("pyarrow", ("libarrow*.so.*", "libparquet.so.*")),
 }
-"""Folders of site-packages: the wheel that brings each, and which libraries of it our programs name."""
+"""Folders of site-packages: for each, the wheel that contains it, and its libraries that our programs name."""
 OF_THE_CALLER = ("libmpi.so.*",)
-"""libwherry_mpi.so takes the MPI of the program that loads it."""
+"""libwherry_mpi.so uses the MPI of the program that loads it."""
 
 
 def run(*words: str | Path, **more: str) -> str:
-    """A command's standard output. Raises SystemExit with its errors."""
+    """Runs a command; returns its standard output. If it fails, raises SystemExit with its output and errors."""
     command = [str(word) for word in words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | more, cwd=ROOT)
     if done.returncode != 0:
@@ -66,15 +67,16 @@ def needed(path: Path) -> list[str]:
 
 
 def install(build: Path, prefix: Path) -> None:
-    """The installed tree, without the packages of others and without debug information."""
+    """Installs the build into `prefix`, without packages of other projects and without debug information."""
     run("cmake", "--install", build, "--prefix", prefix, "--component", "wherry", "--strip")
 
 
 def lay_out(prefix: Path, tree: Path) -> None:
-    """Moves the installed tree into the shape of site-packages. A wheel has no links: each library is there once."""
+    """Moves the installed tree into the shape of site-packages. A wheel cannot have links, so it contains each library
+    once."""
     shutil.move(prefix / "lib" / "wherry" / "python" / "wherry", tree / "wherry")
     shutil.rmtree(tree / "wherry" / "_bin")  # links to bin
-    (prefix / "bin" / "wherry").unlink()  # pip writes a program of that name
+    (prefix / "bin" / "wherry").unlink()  # pip creates a program with this name
     inside = tree / "wherry" / "_prefix"
     (prefix / "lib" / "wherry" / "python").rmdir()
     shutil.move(prefix, inside)
@@ -88,7 +90,7 @@ def lay_out(prefix: Path, tree: Path) -> None:
 
 
 def find_others(tree: Path) -> dict[str, dict[str, Any]]:
-    """Lets every program find the other wheels' libraries, wherever site-packages lies. Returns which it needs."""
+    """Lets every program find the other wheels' libraries relative to itself. Returns the wheels that are needed."""
     needs: dict[str, dict[str, Any]] = {}
     for path in [path for path in tree.rglob("*") if path.is_file() and is_elf(path)]:
         up = "/".join([".."] * len(path.parent.relative_to(tree).parts))
@@ -112,13 +114,13 @@ def find_others(tree: Path) -> dict[str, dict[str, Any]]:
 
 
 def bounds(wheel: str, version: str) -> str:
-    """The versions of another wheel with the ABI of the one that was built with (docs/start/install.md)."""
+    """The versions of another wheel that have the ABI of the version used in the build (docs/start/install.md)."""
     major, minor = (int(part) for part in version.split(".")[:2])
     return f">={major}.{minor},<" + (f"{major}.{minor + 1}" if wheel == "pyarrow" else f"{major + 1}")
 
 
 def check_range(needs: dict[str, dict[str, Any]]) -> None:
-    """The dependencies in pyproject.toml must be those versions."""
+    """Checks that the dependencies in pyproject.toml have those versions."""
     requirements = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     known = [one.partition(";")[0].strip() for one in requirements]
     for need in needs.values():
@@ -127,11 +129,11 @@ def check_range(needs: dict[str, dict[str, Any]]) -> None:
 
 
 def write(tree: Path, out: Path) -> Path:
-    """The tree as a wheel for any Linux that is like this one."""
+    """Packs the tree as a wheel for Linux systems like this one."""
     import scikit_build_core.build as backend
 
     here = Path.cwd()
-    os.chdir(ROOT)  # where it looks for pyproject.toml
+    os.chdir(ROOT)  # the backend looks for pyproject.toml here
     with tempfile.TemporaryFile("w+") as said:
         before = os.dup(1)
         os.dup2(said.fileno(), 1)
@@ -158,7 +160,7 @@ def write(tree: Path, out: Path) -> Path:
 
 
 def repair(wheel: Path, out: Path) -> Path:
-    """Bundles what other systems lack, and names the wheel after the systems that it runs on."""
+    """Adds the libraries that other systems lack, and names the wheel after the systems on which it runs."""
     patterns = [pattern for _, those in FROM_WHEELS.values() for pattern in those]
     excluded = [f"--exclude={pattern}" for pattern in (*patterns, *OF_THE_CALLER)]
     before = {*out.glob("*.whl")}

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kRanksOfALane = 2;
 
-/// Knuth's multiplier for 64-bit linear congruences (MMIX); the upper bits are used.
+/// A linear congruential generator with Knuth's 64-bit constants (MMIX). Callers use the upper bits.
 std::uint64_t next(std::uint64_t& state) noexcept {
   return state = state * 6364136223846793005U + 1442695040888963407U;
 }
@@ -37,7 +37,7 @@ AgentWork::AgentWork(AgentShape shape, std::uint64_t seed)
   if (!shape.ring.valid() || shape.payload == 0 || shape.payload % 8 != 0)
     throw std::invalid_argument("AgentWork: not a shape");
   std::byte* const inbox = memory_.get();
-  // Both inboxes begin with doorbells, whose size is a multiple of 64, as all rings are.
+  // Both inboxes begin with doorbells. Their size is a multiple of 64 bytes, as is that of each ring.
   std::byte* const outbox = inbox + inbox_of(shape).bytes();
   router_.read_from(inbox_of(shape), inbox);
   doorbells_ = route::Doorbells(reinterpret_cast<std::uint64_t*>(inbox));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// An agent's work without a job around it: the router of a routing thread (route/router.hpp) between rings that
-// previous hops have filled and rings that next hops empty, all in this process. Messages carry numbers. Their sum and
-// count at both ends must be equal.
+// An agent's work without a job: the router of a routing thread (route/router.hpp) moves messages from input rings to
+// output rings. This process plays the previous and next hops, too. Messages carry numbers, whose sum and count must be
+// the same before and after routing.
 //
-// fill() and drain() are the hops' parts, and route() is the agent's. They may run on different cores, one after
-// another. route() alone is in agent_kernel.cpp, so that it can be compiled to report its accesses (traced.hpp).
+// fill() and drain() do the hops' work, and route() the agent's. They may run on different cores, one after another.
+// agent_kernel.cpp has only route(), so that it can be compiled to report its accesses (traced.hpp).
 #pragma once
 
 #include <cstddef>
@@ -32,23 +32,23 @@ class AgentWork {
   /// Allocates and touches all buffers.
   AgentWork(AgentShape shape, std::uint64_t seed);
 
-  /// The content of one buffer of an input: `bytes` at `at`.
+  /// The content of one filled input buffer: `bytes` bytes at `at`.
   struct Filled {
     const std::byte* at = nullptr;
     std::size_t bytes = 0;
   };
-  /// Previous hops fill `buffers` buffers of every input, at most half a ring: how many bytes go to a lane is random,
-  /// and its open buffer is not empty. `filled`: called for each buffer.
+  /// Previous hops fill `buffers` buffers of every input, at most half a ring. The bytes for each lane are random, so a
+  /// lane's open buffer is usually part full. Calls `filled` for each buffer.
   template <typename Each>
   void fill(std::uint32_t buffers, Each filled) {
     for (std::uint32_t i = 0; i < buffers; ++i)
       for (std::uint32_t input = 0; input < shape_.inputs; ++input) filled(fill_one(input));
   }
-  /// The agent forwards all that there is. Bytes, headers included.
+  /// The agent forwards all messages that wait. Returns their bytes, headers included.
   std::size_t route();
-  /// Next hops take all that there is.
+  /// Next hops take all forwarded messages.
   void drain();
-  /// Whether all that was filled has come out, each message once.
+  /// Whether every message of fill() has come out once.
   [[nodiscard]] bool complete() const noexcept { return in_ == out_; }
   [[nodiscard]] const AgentShape& shape() const noexcept { return shape_; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent's rate, alone and beside a neighbour that streams through memory (paper 001, section 6.0.1).
+// Measures the agent's rate alone and beside a neighbour that streams through memory (paper 001, section 6.0.1).
 //
-// Two cores suffice: the other one fills the agent's inputs, then is the neighbour while the agent routes, then takes
+// Two cores suffice. The second core fills the agent's inputs, is the neighbour while the agent routes, and then takes
 // the output. So the data come from another core, and the time is only the agent's.
 #include <linux/perf_event.h>
 
@@ -34,8 +34,8 @@ struct Turn {
   [[nodiscard]] double rate() const noexcept { return static_cast<double>(bytes) / static_cast<double>(ns); }
 };
 
-/// Fills, routes and drains. `meanwhile`: the other core's work while the agent routes. It ends when it is told to.
-/// `around(after)`: called on the agent's core, outside the clock.
+/// Fills, routes and drains. `meanwhile`: the other core's work while the agent routes, until its flag is set.
+/// `around(after)`: called on the agent's core before and after the measured time.
 template <typename Around>
 Turn turn(AgentWork& work, OtherCore& other, const std::function<void(std::atomic<bool>&)>& meanwhile, Around around) {
   other.run_there([&] { work.fill(work.shape().ring.buffers / 2, [](AgentWork::Filled) {}); });
@@ -62,7 +62,7 @@ Turn turn(AgentWork& work, OtherCore& other, const std::function<void(std::atomi
 
 constexpr auto kNothing = [](bool) {};
 
-/// a = b + c over a working set, as the paper's: blocks of work, and pauses between them.
+/// Computes a = b + c over a working set, as in the paper: blocks of work with pauses between them.
 class Neighbour {
  public:
   explicit Neighbour(std::size_t working_set)
@@ -70,7 +70,7 @@ class Neighbour {
         a_(elements_),
         b_(elements_, 1),
         c_(elements_, 2) {}
-  /// `share` of the time it adds; until told to end.
+  /// Adds for a fraction `share` of the time, until `ended` is set.
   void run(double share, const std::atomic<bool>& ended) {
     while (!ended.load(std::memory_order_acquire)) {
       const std::uint64_t begin = now_ns();
@@ -86,7 +86,7 @@ class Neighbour {
       ns_ += now - begin;
     }
   }
-  /// Since the last call: 10^9 bytes a second that it read and wrote.
+  /// GB/s that it read and wrote since the last call.
   double rate() noexcept {
     const double found = ns_ == 0 ? 0 : static_cast<double>(bytes_) / static_cast<double>(ns_);
     bytes_ = ns_ = 0;
@@ -104,7 +104,7 @@ class Neighbour {
 
 void run_agent(CacheBench& bench) {
   OtherCore other(bench.other_core);
-  // The kernel's generic events. The processor decides their level (AMD: level 2; Intel, Arm: the last).
+  // The kernel's generic events. Their cache level depends on the processor (AMD: level 2; Intel, Arm: the last).
   EventCounter references(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES);
   EventCounter misses = EventCounter::cache_misses();
   const std::size_t sizes[] = {std::size_t{1} << 20, std::size_t{8} << 20, 2 * bench.last_level()};
@@ -165,7 +165,7 @@ void run_agent(CacheBench& bench) {
 
 void run_neighbour(CacheBench& bench) {
   OtherCore other(bench.other_core);
-  // Paper: 32 MB, more than twice the last level; with a larger one, twice that.
+  // As in the paper, 32 MB; twice the last level if that is more.
   const std::size_t streaming = std::max(std::size_t{32'000'000}, 2 * bench.last_level());
   Neighbour far(streaming);
   Neighbour near(bench.level2() / 4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_probe_cache: paper 001 section 6 on two cores of this machine (docs/design/probe-cache.md).
+// bench_probe_cache: measures paper 001 section 6 on two cores of this machine (docs/design/probe-cache.md).
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct CacheBench {
   CacheSystem caches;  ///< of the agent's core; no levels: not known
   Report& report;
 
-  /// Bytes of level 2, and of the last level; usual ones where the machine does not tell.
+  /// Bytes of level 2 and of the last level; typical values if the machine does not report them.
   [[nodiscard]] std::size_t level2() const {
     return caches.levels.size() > 1 ? caches.levels[1].bytes : std::size_t{1} << 20;
   }
@@ -27,10 +27,10 @@ struct CacheBench {
   }
 };
 
-/// Rows "cache_agent": the agent's rate with communication buffers of several sizes, and what the machine's counters
-/// say.
+/// Rows "cache_agent": the agent's rate with communication buffers of several sizes, with the values of the machine's
+/// counters.
 void run_agent(CacheBench& bench);
-/// Rows "cache_touch": receive messages, and touch each byte.
+/// Rows "cache_touch": the time to receive messages and read each byte.
 void run_touch(CacheBench& bench);
 /// Rows "cache_neighbour": the agent beside a thread that streams through memory.
 void run_neighbour(CacheBench& bench);

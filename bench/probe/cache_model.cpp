@@ -54,7 +54,7 @@ void CacheModel::touch(std::uint64_t line, bool write) noexcept {
   for (; level < levels_.size(); ++level) {
     CacheCounts::Level& counts = counts_.levels[level];
     ++(write ? counts.stores : counts.loads);
-    // The first level alone has the new value; the others get it when it is evicted.
+    // Only the first level has the new value; the next level gets it at eviction.
     if (levels_[level].touch(line, write && level == 0)) break;
     ++(write ? counts.store_misses : counts.load_misses);
   }
@@ -127,8 +127,8 @@ CacheSystem this_machine(int cpu, const std::string& root) {
 std::span<const CacheSystem> paper_systems() {
   // Paper 001 section 4 names the processors. Sizes and ways: Intel, 3rd Gen Xeon Scalable (Ice Lake SP: L1D 48 KiB and
   // 12 ways, L2 1.25 MiB and 20 ways a core, L3 1.5 MiB a core and 12 ways; 16 cores). Arm Cortex-A78 TRM (L1D 64 KiB
-  // and 4 ways, L2 512 KiB and 8 ways a core); BlueField-3: 16 MiB of L3 for 16 cores, ways assumed to be 16. The paper
-  // calls 32 MB "more than 2x" of its last level, which has 8 cores enabled.
+  // and 4 ways, L2 512 KiB and 8 ways a core); BlueField-3: 16 MiB of L3 for 16 cores, ways assumed to be 16. In the
+  // paper, only 8 cores are enabled, and 32 MB is "more than 2x" the last level.
   static const std::vector<CacheSystem> systems{
       {"xeon_6326", {{48 << 10, 12}, {1280 << 10, 20}, {24 << 20, 12}}, "Intel's figures of Ice Lake SP"},
       {"bluefield_3",

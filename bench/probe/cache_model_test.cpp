@@ -18,8 +18,8 @@
 namespace wherry::bench {
 namespace {
 
-/// An independent account of one LRU cache, by stack distances (Mattson et al., IBM Systems Journal 9(2), 1970): an
-/// access misses if as many other lines of its set as there are ways came since the last one to its line.
+/// An independent model of one LRU cache, by stack distances (Mattson et al., IBM Systems Journal 9(2), 1970): an
+/// access misses if at least `ways` other lines of its set were used after the last access to its line.
 class StackDistances {
  public:
   explicit StackDistances(CacheShape shape) : shape_(shape) {}
@@ -46,7 +46,7 @@ TEST(CacheModel, Receive_random_accesses_Expect_the_misses_that_stack_distances_
     StackDistances oracle(shape);
     std::uint64_t loads = 0, stores = 0;
     for (int i = 0; i < 20'000; ++i) {
-      // Some lines often, most seldom.
+      // A few lines are accessed often, most seldom.
       const std::uint64_t line = random() % 2 == 0 ? random() % 40 : random() % 400;
       const bool write = random() % 3 == 0;
       (write ? stores : loads) += oracle.misses(line) ? 1 : 0;
@@ -86,7 +86,7 @@ TEST(CacheModel, Receive_a_pass_of_stores_Expect_every_line_to_be_filled_once_an
   const std::uint64_t lines = 1000, held = 64;
   for (std::uint64_t line = 0; line < lines; ++line) model.store(line * 64, 64);
   EXPECT_EQ(model.counts().memory_fills(), lines);
-  // All but the lines that the caches still hold, which are at most their capacity.
+  // All lines are written back except those still in the caches, at most their capacity.
   EXPECT_LE(model.counts().written_back, lines - held);
   EXPECT_GE(model.counts().written_back, lines - held - 16);
 }

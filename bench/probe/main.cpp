@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_probe_cache: the measured half of `wherry bench probe --only cache`; route_trace is the simulated one.
+// bench_probe_cache: the measured half of `wherry bench probe --only cache`. route_trace is the simulated half.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>

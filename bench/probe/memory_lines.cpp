@@ -29,7 +29,7 @@ bool flush_lines([[maybe_unused]] const std::byte* at, [[maybe_unused]] std::siz
 }
 
 std::uint64_t sum_words(const std::byte* at, std::size_t bytes) noexcept {
-  // Two words at a time, which every supported processor can do, because the loop must not be slower than the caches.
+  // Adds two words at a time, so that the loop is not slower than the caches. Every supported processor can do that.
   using Words [[gnu::vector_size(16)]] = std::uint64_t;
   Words a{}, b{}, c{}, d{};
   for (std::size_t i = 0; i < bytes; i += kLine) {

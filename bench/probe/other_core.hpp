@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread on another core that does one thing at a time for the measuring one.
+// A thread on another core that runs one job at a time for the measuring thread.
 #pragma once
 
 #include <atomic>
@@ -14,15 +14,15 @@
 
 namespace wherry::bench {
 
-/// CPU time of the calling thread, ns (CLOCK_THREAD_CPUTIME_ID, some 100 ns): other processes may have its core in
-/// between. A hypervisor's share is included.
+/// CPU time of the calling thread, ns (CLOCK_THREAD_CPUTIME_ID, some 100 ns): time that other processes run on its core
+/// is left out. A hypervisor's share is included.
 inline std::uint64_t cpu_ns() noexcept {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-/// All calls by one thread. Jobs may throw: finish() throws it again.
+/// One thread makes all calls. A job may throw: finish() throws its exception again.
 class OtherCore {
  public:
   explicit OtherCore(int core) : thread_([this, core] { run(core); }) {}
@@ -34,7 +34,7 @@ class OtherCore {
     state_.store(kAsked, std::memory_order_release);
     thread_.join();
   }
-  /// Begins a job, and returns. Precondition: the one before was finished.
+  /// Starts a job and returns. Precondition: finish() was called for the job before.
   void start(std::function<void()> job) {
     job_ = std::move(job);
     state_.store(kAsked, std::memory_order_release);

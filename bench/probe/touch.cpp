@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The direct-cache-access test of paper 001, section 6.0.2: messages of 64 KiB come in, and the receiver reads each
-// byte. The paper has a NIC write them. Here a thread on another core does, and its ring's size, or a flush of its
-// lines, decides where the data are when the receiver reads them.
+// byte. In the paper a NIC writes them. Here a thread on another core writes them. The size of its ring, or a flush of
+// its lines, decides which cache or memory holds the data when the receiver reads them.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -36,7 +36,7 @@ struct Ring {
         sums(messages) {
     if (data == nullptr) throw std::bad_alloc();
   }
-  /// Message `number`, into its slot. Every word differs from its neighbours and from those of the round before.
+  /// Writes message `number` into its slot. Each word differs from its neighbours and from those of the round before.
   void write(std::uint64_t number) {
     const std::size_t slot = number % messages;
     std::uint64_t sum = 0;
@@ -55,7 +55,7 @@ struct Ring {
 }  // namespace
 
 void run_touch(CacheBench& bench) {
-  // Half of what the cache holds, so that the rest of the process has room; and twice that of the last one.
+  // At most half of the level, to leave room for the rest of the process; or twice the last level.
   const std::size_t in_level2 = std::max(bench.level2() / 2 / kMessage, std::size_t{1}) * kMessage;
   const std::size_t in_last = std::max(bench.last_level() / 4 / kMessage, std::size_t{2}) * kMessage;
   const std::size_t beyond = 2 * bench.last_level() / kMessage * kMessage;
@@ -116,7 +116,7 @@ void run_touch(CacheBench& bench) {
                {"least_ns", found.min * CacheShape::kLine},
                {"most_ns", found.max * CacheShape::kLine}};
     row["samples"] = ns_per_byte[p];
-    // LLC misses times the line, as a share of the received bytes, as in the paper.
+    // As in the paper: LLC misses times the line size, as a fraction of the received bytes.
     row["counted_share"] =
         misses.missing().empty()
             ? Row(static_cast<double>(missed[p] * CacheShape::kLine) / static_cast<double>(received[p]))

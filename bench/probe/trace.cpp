@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// route_trace: what an agent's loads and stores do to caches, simulated.
+// route_trace: simulates what an agent's loads and stores do to caches.
 //
 // The router and the work around it (agent_work.hpp) are compiled with -fsanitize=thread and linked without its
-// library: before each load and store of theirs the compiler calls one of the functions below, which feed the cache
-// model (cache_model.hpp). So the addresses are those of the real routing kernel, compiled by the same compiler, except
-// accesses to registers and the stack.
+// library: the compiler puts a call before each of their loads and stores. It calls one of the functions below, which
+// feed the cache model (cache_model.hpp). So the addresses are those of the real routing kernel, compiled by the same
+// compiler, except that accesses to registers and the stack are missing.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -26,7 +26,7 @@ namespace {
 
 wherry::bench::CacheModel* g_model = nullptr;  // null: nobody listens
 
-/// The model's own code may share a function of the standard library with code that tells: nobody listens meanwhile.
+/// Reports an access. g_model is null meanwhile, as the model may share instrumented code of the standard library.
 template <typename Tell>
 void tell(Tell access) noexcept {
   wherry::bench::CacheModel* const model = g_model;
@@ -44,8 +44,8 @@ void stored(const void* at, std::size_t bytes) noexcept {
 
 }  // namespace
 
-// What the compiler calls: gcc/tsan.cc and sanitizer.def, LLVM's ThreadSanitizer.cpp. Their names are not ours to
-// choose. NOLINTBEGIN(bugprone-reserved-identifier,bugprone-macro-parentheses,readability-identifier-naming)
+// The functions that the compiler calls (gcc/tsan.cc and sanitizer.def, LLVM's ThreadSanitizer.cpp). The compiler sets
+// their names. NOLINTBEGIN(bugprone-reserved-identifier,bugprone-macro-parentheses,readability-identifier-naming)
 extern "C" {
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
@@ -65,7 +65,7 @@ WHERRY_ACCESS(4)
 WHERRY_ACCESS(8)
 WHERRY_ACCESS(16)
 #undef WHERRY_ACCESS
-// All runs in one thread: any order is the strongest one.
+// All code runs in one thread, so the memory order does not matter.
 #define WHERRY_ATOMIC(BITS, TYPE)                                           \
   TYPE __tsan_atomic##BITS##_load(const volatile TYPE* at, int) {           \
     loaded(const_cast<const TYPE*>(at), sizeof *at);                        \
@@ -90,7 +90,7 @@ WHERRY_ACCESS(16)
 WHERRY_ATOMIC(32, std::uint32_t)
 WHERRY_ATOMIC(64, std::uint64_t)
 #undef WHERRY_ATOMIC
-// Calls that the compiler does not turn into loads and stores: the linker sends them here (--wrap).
+// The compiler leaves these as calls to the C library, and the linker redirects them here (--wrap).
 void* __real_memcpy(void* to, const void* from, std::size_t bytes);
 void* __wrap_memcpy(void* to, const void* from, std::size_t bytes) {
   loaded(from, bytes);
@@ -102,8 +102,8 @@ void* __wrap_memcpy(void* to, const void* from, std::size_t bytes) {
 
 namespace wherry {
 
-// The router's copy of long messages. That of base/copy.cpp has an instruction whose accesses are not reported.
-// CMakeLists.txt gives copy_to_other_core this name in the router.
+// The router's copy of long messages. The copy of base/copy.cpp has an instruction whose accesses are not reported. So
+// CMakeLists.txt renames copy_to_other_core to this in the router.
 void copy_that_tells(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
 void copy_that_tells(std::byte* to, const std::byte* from, std::size_t bytes) noexcept { std::memcpy(to, from, bytes); }
 
@@ -152,13 +152,13 @@ AgentShape shape_of(const Options& options) {
   return shape;
 }
 
-/// One buffer of every input at a time, until so many bytes have been routed. `whole`: hops included.
+/// Routes one buffer of every input at a time, until `bytes` bytes are done. `whole`: also counts the hops' accesses.
 std::size_t route_some(AgentWork& work, CacheModel& model, const Options& options, std::size_t bytes) {
   std::size_t routed = 0;
   while (routed < bytes) {
     if (options.whole) g_model = &model;
     work.fill(1, [&](AgentWork::Filled part) {
-      // Buffers of a ring are written by a device, or by another core through the last level.
+      // A device, or another core through the last level, writes the buffers of a ring.
       if (!options.whole) model.deliver(reinterpret_cast<std::uintptr_t>(part.at), part.bytes, options.into_cache);
     });
     g_model = &model;
@@ -198,7 +198,7 @@ nlohmann::ordered_json run(const Options& options) {
   return out;
 }
 
-/// Each system with and without direct cache access, with rings that its caches hold and rings twice its last level.
+/// Each system with and without direct cache access, with rings that fit its caches and rings of twice its last level.
 nlohmann::ordered_json run_all(bool quick) {
   nlohmann::ordered_json out = {{"runs", nlohmann::ordered_json::array()}, {"absent", ""}};
   for (const char* name : {"this", "xeon_6326", "bluefield_3"}) {
@@ -213,7 +213,7 @@ nlohmann::ordered_json run_all(bool quick) {
     }
     const std::size_t last = system_of(options).levels.back().bytes;
     options.payload = quick ? 56 : 8;  // a message a line: the same misses, a quarter of the accesses
-    // At most what rings of 32 KiB buffers can have.
+    // At most 256 MiB, the limit of rings with 32 KiB buffers.
     for (const std::size_t buffers :
          {std::size_t{1} << 20, std::min(std::bit_ceil(2 * last), std::size_t{256} << 20)}) {
       for (const bool into_cache : {false, true}) {

@@ -38,7 +38,7 @@ AgentMemory memory_of(int pid) {
   return memory;
 }
 
-/// The agent's metrics page, in Prometheus' text format. Throws if the agent does not send it.
+/// The agent's metrics page, in Prometheus' text format. Throws an exception if the agent does not send it.
 std::string metrics_page(const std::string& session_file) {
   const SessionFile session = require(read_session_file(session_file), "an agent's session file");
   constexpr std::string_view kScheme = "http://", kPath = "/metrics";

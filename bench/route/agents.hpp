@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Agents that serve one job after the other, since starting one takes longer than most jobs do. Agents without a job
-// are stopped (SIGSTOP).
+// Agents that serve several jobs, one after the other, because the start of an agent takes longer than most jobs.
+// Agents without a job are stopped (SIGSTOP).
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct AgentCounts {
   double blocked = 0;    ///< times that a next hop had no room
 };
 
-/// Bytes, from /proc/PID/smaps_rollup.
+/// The agent's memory in bytes, from /proc/PID/smaps_rollup.
 struct AgentMemory {
   std::size_t rss = 0, pss = 0;
   std::size_t idle_rss = 0;  ///< before its first job
@@ -43,14 +43,14 @@ class AgentPool {
   AgentPool& operator=(const AgentPool&) = delete;
   ~AgentPool();
 
-  /// A stopped agent, which goes on, or a new one. `fresh`: a new one. Throws std::runtime_error.
+  /// Continues a stopped agent, or starts a new one; `fresh` always starts one. Throws std::runtime_error.
   RunningAgent& take(int core, std::uint32_t threads, bool fresh);
   /// Stops it until a later job takes it.
   void give_back(RunningAgent& agent) noexcept;
   void end(const RunningAgent& agent) noexcept;
 
  private:
-  /// Starts a process that continues all agents when this process is gone, however it ended: a stopped agent cannot
+  /// Starts a process that continues all agents when this process has ended, also after a crash. A stopped agent cannot
   /// notice that it should end.
   void start_keeper();
 

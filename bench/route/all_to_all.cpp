@@ -41,7 +41,7 @@ AllToAll all_to_all(route::Runtime& runtime, std::size_t messages, int turns) {
     }));
     whole += taken.back();
   }
-  // The first turn warms up.
+  // The first turn is a warm-up.
   return {median({taken.begin() + (turns > 1 ? 1 : 0), taken.end()}), span.transfer_bytes(),
           static_cast<double>(blocked_ns) * 1e-9 / whole};
 }

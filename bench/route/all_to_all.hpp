@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages of eight bytes to random ranks: the traffic of the histogram without its table.
+// Sends messages of eight bytes to random ranks: the traffic of the histogram, but without its table.
 #pragma once
 
 #include "forked_job.hpp"
@@ -16,10 +16,10 @@ struct AllToAll {
   static AllToAll unpack(const Results& results) { return {results.at(0), results.at(1), results.at(2)}; }
 };
 
-/// A rank's part: `messages` of 8 bytes a turn, each to a random rank.
+/// One rank's work: sends `messages` messages of 8 bytes per turn, each to a random rank.
 AllToAll all_to_all(route::Runtime& runtime, std::size_t messages, int turns);
 
-/// Of all agents of a job together: average bytes of a transfer, and how often a next hop had no room, per transfer.
+/// Over all agents of a job: average bytes per transfer, and how many times per transfer a next hop had no room.
 double average_transfer(const std::vector<AgentCounts>& agents);
 double blocked_per_transfer(const std::vector<AgentCounts>& agents);
 

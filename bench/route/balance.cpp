@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// route_balance: the program of `wherry advise --calibrate`, as the ranks of a job. The handlers of its messages touch
-// random lines of a table that is far larger than any cache. How many they touch sets the ratio of memory accesses to
-// communication (paper 001, section 5.0.1), so the ratio is known and not only measured.
+// route_balance: the program that `wherry advise --calibrate` runs as the ranks of a job. The handlers of its messages
+// touch random lines of a table that is far larger than any cache. The number of lines sets the ratio of memory
+// accesses to communication (paper 001, section 5.0.1), so this ratio is known in advance.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -40,7 +40,7 @@ class Kernel {
         small_(runtime.on<std::uint64_t>([this](const std::uint64_t& word) { work(word); })),
         large_(runtime.on<Large>([this](const Large& large) { work(large.words[0]); })) {}
 
-  /// Handlers touch so many lines per message, on average. The figures are sums over all ranks.
+  /// Measures with handlers that touch `touches` lines per message on average. The figures are sums over all ranks.
   Result<Json> point(double touches, bool large) {
     touches_ = touches;
     const double weight = (large ? 64 : 1) * (1 + touches);  // so that all points take about the same time

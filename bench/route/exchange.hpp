@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hand-written exchange with which route's histogram is compared: a good engineer's version for two ranks and
-// 16-byte messages only. Shared rings of 32 KiB buffers, filled and drained in alternation, with prefetches.
+// The hand-written exchange to which route's histogram is compared: optimised code for exactly two ranks and messages
+// of 16 bytes. It fills and drains shared rings of 32 KiB buffers in alternation, with prefetches.
 #pragma once
 
 #include <atomic>
@@ -34,8 +34,8 @@ struct Exchange {
   alignas(64) std::atomic<std::uint32_t> finished;
 };
 
-/// One rank's part: sends each of `targets` to rank (target & 1), which increments counter target >> 1 of its table.
-/// Returns when both ranks are done. `round`: 1, 2, ... for as long as the exchange lives.
+/// One rank's work: sends each of `targets` to rank (target & 1), which increments counter target >> 1 of its table.
+/// Returns when both ranks are done. `round`: counts the calls for this exchange, from 1.
 inline void exchange_histogram(Exchange& exchange, std::uint32_t me, std::span<const std::uint64_t> targets,
                                std::size_t updates, std::uint64_t* table, std::uint32_t round) noexcept {
   constexpr std::size_t kLast = ExchangeChannel::kBuffers;

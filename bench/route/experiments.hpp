@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measurements of bench_route. A figure with a target is a ratio of two measurements in alternating turns of one
+// The measurements of bench_route. Each figure with a target is the ratio of two measurements that alternate in one
 // run. Absolute figures are printed for information.
 #pragma once
 
@@ -19,7 +19,7 @@ struct RouteBenchOptions {
   std::vector<std::string> only;
   std::vector<std::string> set;  ///< "route.buffer_bytes=65536": of the other jobs of experiment `profile`
   /// A peer's histogram. In the command, {lg} and {n} stand for log2 of the counters and the updates per rank. The last
-  /// line of its output holds "mups": M updates/s in total.
+  /// line of its output has "mups": M updates/s in total.
   struct Peer {
     std::string command;
     double target = 0;  ///< how many times faster than the peer Wherry must be; 0: no target
@@ -39,10 +39,10 @@ class RouteBench {
   void bar(const std::string& name, const std::vector<double>& values, const std::string& comparison, double target,
            const std::string& unit = "");
   void progress(const std::string& text) const;
-  /// Two ranks of one node, inline, one on each core.
+  /// Two ranks of one node with inline placement, each on its own core.
   [[nodiscard]] JobOptions pair() const;
-  /// Two nodes of one rank each, on two cores. kInline: a rank on each. kShared: a rank and its agent on each. kHost:
-  /// the ranks on one, the agents on the other.
+  /// Two nodes of one rank each, on two cores. kInline: a rank on each core. kShared: a rank and its agent on each
+  /// core. kHost: ranks on one core, agents on the other.
   [[nodiscard]] JobOptions two_nodes(route::Placement placement) const;
   void write() const { report_.write(options_.json); }
 
@@ -60,7 +60,7 @@ void run_sweeps(RouteBench& bench);
 void run_weak_scaling(RouteBench& bench);
 void run_agent_memory(RouteBench& bench);
 void run_link(RouteBench& bench);
-/// Only if it is named.
+/// Runs only if the user names it.
 void run_profile(RouteBench& bench);
 
 }  // namespace wherry::bench

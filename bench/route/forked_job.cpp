@@ -29,7 +29,7 @@ constexpr std::size_t kSlotBytes = 256 << 10;
 constexpr std::size_t kMaxResults = 64 << 10;
 constexpr int kRounds = 8;
 
-/// A rank's part of the shared memory.
+/// One rank's slot in the shared memory.
 struct Slot {
   std::atomic<std::uint32_t> contributed;  ///< rounds of exchange()
   std::uint32_t bytes[kRounds];
@@ -88,7 +88,7 @@ class SharedBootstrap final : public route::Bootstrap {
 
 std::unique_ptr<AgentPool> g_pool;
 
-/// The agents of one job. After it they are given back to the pool, or end.
+/// The agents of one job. After the job they return to the pool, or end.
 class Agents {
  public:
   explicit Agents(const JobOptions& options) : fresh_(options.fresh_agents) {

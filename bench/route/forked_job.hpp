@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs for benchmarks: ranks are forked from this process, agents are started beside them, all are pinned to cores, and
-// the results come back through shared memory.
+// Jobs for benchmarks: this process forks the ranks and starts their agents, each pinned to its core. The ranks return
+// their results through shared memory.
 #pragma once
 
 #include <chrono>
@@ -37,15 +37,15 @@ struct SharedMemory {
 using Results = std::vector<double>;
 using RankBody = std::function<Results(route::Runtime&, const SharedMemory&)>;
 
-/// Runs a job. Element i is what rank i returned. `agents`: what the agents counted during the job, by node. Throws
-/// std::runtime_error: the error of the rank that failed, or which rank died.
+/// Runs a job. Element i is the result of rank i. `agents`: receives the agents' counts during the job, by node. Throws
+/// std::runtime_error with the failed rank's error, or with the number of a rank that died.
 std::vector<Results> run_job(const JobOptions& options, const RankBody& body,
                              std::vector<AgentCounts>* agents = nullptr);
 
-/// Of the agents of the running job, by node. For its ranks.
+/// Memory of the running job's agents, by node. Called by its ranks.
 std::vector<AgentMemory> agent_memory();
 
-/// Ends all agents between jobs. Later jobs start others.
+/// Ends all agents; called between jobs. Later jobs start others.
 void end_agents();
 
 }  // namespace wherry::bench

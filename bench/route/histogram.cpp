@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random increments of counters that are divided between two ranks (bale's histo), inline. Measured in alternating
-// turns with the hand-written exchange in the same processes, and with peers that the caller names.
+// Random increments of counters that are divided between two inline ranks (bale's histo). Its turns alternate with
+// those of the hand-written exchange in the same processes, and with peers that the caller names.
 #include <fmt/core.h>
 
 #include <cstdio>
@@ -18,7 +18,7 @@ namespace {
 
 using route::Runtime;
 
-/// For each turn: M updates/s of route, M updates/s of the exchange.
+/// Returns for each turn: M updates/s of route, M updates/s of the exchange.
 Results histogram(Runtime& runtime, const SharedMemory& shared, int lg, std::size_t updates, int turns) {
   auto& exchange = *reinterpret_cast<Exchange*>(shared.extra.data());
   const route::Rank me = runtime.rank();
@@ -59,7 +59,7 @@ Results histogram(Runtime& runtime, const SharedMemory& shared, int lg, std::siz
   return results;
 }
 
-/// Runs a peer's `command`: "mups" of its last line.
+/// Runs a peer's `command`; returns "mups" of its last line.
 double run_peer(std::string command, int lg, std::size_t updates) {
   const auto replace = [&](std::string_view what, const std::string& by) {
     for (std::size_t at; (at = command.find(what)) != std::string::npos;) command.replace(at, what.size(), by);
@@ -99,7 +99,7 @@ void run_histogram(RouteBench& bench) {
       const auto all = run_job(job, [&](Runtime& runtime, const SharedMemory& shared) {
         return histogram(runtime, shared, lg, updates, 3);
       });
-      // The first turn warms up. Rank 0's times count: both ranks begin and end together.
+      // The first turn is a warm-up. Rank 0's times suffice, because both ranks begin and end together.
       for (std::size_t turn = 1; turn < 3; ++turn) {
         ours.push_back(all[0][2 * turn]);
         limit.push_back(all[0][2 * turn + 1]);

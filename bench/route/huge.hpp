@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for tables with random accesses: in huge pages, if the kernel grants them.
+// Memory for tables with random accesses, in huge pages if the kernel grants them.
 #pragma once
 
 #include <sys/mman.h>

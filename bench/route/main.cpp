@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_route: what `wherry bench route` runs.
+// bench_route: the program that `wherry bench route` runs.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -72,7 +72,7 @@ std::string names() {
   return all;
 }
 
-/// "NAME=COMMAND", or "NAME:TIMES=COMMAND".
+/// `text`: "NAME=COMMAND", or "NAME:TIMES=COMMAND".
 void add_peer(RouteBenchOptions& options, const std::string& text) {
   const std::size_t equals = text.find('=');
   const std::size_t colon = text.substr(0, equals).find(':');

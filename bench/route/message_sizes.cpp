@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages per second by size and placement; and the throughput of whole buffers between two nodes, as an upper limit.
+// Messages per second by size and placement. The throughput of whole buffers between two nodes is the upper limit.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ OfSize stream(Runtime& runtime, route::Handler<ByteView> take, ByteView source, 
       if (from + size > source.size()) from = 0;
       send_counting(runtime, other, take, source.subspan(from, size), blocked_ns);
       from += size;
-      // Once for each buffer's worth, because large messages are kept back whole until a poll sends them in fragments.
+      // Polls after each buffer's worth of bytes, because large messages wait until a poll sends them in fragments.
       if (i * size >= polled) {
         runtime.poll();
         polled += runtime.max_buffer();
@@ -73,8 +73,8 @@ Results all_sizes(Runtime& runtime, bool quick) {
   return results;
 }
 
-/// `bytes` in whole buffers, alternately to this rank and to the other. The handler does not read them. Seconds of each
-/// turn.
+/// Sends `bytes` bytes in whole buffers, to this rank and the other in turn. The handler does not read them. Returns
+/// the seconds of each turn.
 Results whole_buffers(Runtime& runtime, std::size_t bytes, int turns) {
   const auto take = runtime.on<ByteView>([](ByteView) {});
   const std::size_t piece = runtime.max_buffer();

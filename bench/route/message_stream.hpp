@@ -15,17 +15,17 @@ struct OfSize {
   double seconds = 0, transfer_bytes = 0, blocked_share = 0;
 };
 
-/// `messages` of `size` bytes, out of `source`, to the other of two ranks, both ways at once.
+/// Sends `messages` messages of `size` bytes from `source` to the other of two ranks, both ways at once.
 OfSize stream(route::Runtime& runtime, route::Handler<route::ByteView> take, route::ByteView source, std::size_t size,
               std::size_t messages);
 
-/// How many messages of a size are sent: about `bytes` together, 16 to `most` messages.
+/// The number of messages of a size: about `bytes` bytes in total, but 16 to `most` messages.
 struct StreamEffort {
   std::size_t bytes, most;
   [[nodiscard]] std::size_t messages(std::size_t size) const { return std::clamp(bytes / size, std::size_t{16}, most); }
 };
 
-/// stream() of each size, after a quarter as many messages that do not count. A collective.
+/// Runs stream() for each size, after a warm-up of a quarter as many messages. A collective.
 std::vector<OfSize> stream_sizes(route::Runtime& runtime, std::span<const std::size_t> sizes, StreamEffort effort);
 
 }  // namespace wherry::bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages by size with the buffers of --set against those of the defaults, in alternating jobs of one run.
+// Messages by size: compares the buffers of --set with the default ones, in alternating jobs of one run.
 #include <fmt/core.h>
 
 #include <charconv>
@@ -48,7 +48,7 @@ route::Options options_of(const std::vector<std::string>& words) {
 void run_profile(RouteBench& bench) {
   const route::Options advised = options_of(bench.options().set);
   for (const Placement placement : {Placement::kInline, Placement::kHost}) {
-    // The environment must not change the default.
+    // Environment variables must not change the defaults.
     JobOptions job = bench.two_nodes(placement);
     job.route.buffer_bytes = route::RingShape{}.buffer_bytes;
     job.route.buffers = route::RingShape{}.buffers;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// More nodes on the same two cores: the cost of a message (paper 001, figure 8), and an agent's memory.
+// Growing numbers of nodes on the same two cores: cost of a message (paper 001, figure 8) and memory of an agent.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ void run_agent_memory(RouteBench& bench) {
       JobOptions job = nodes_of_one_rank(bench, nodes);
       job.fresh_agents = true;
       const auto results = run_job(job, [&](route::Runtime& runtime, const SharedMemory&) -> Results {
-        // Enough messages for each ring to go round, so that all its memory is in use.
+        // Enough messages to fill each ring to its end, so that all its memory is in use.
         all_to_all(runtime, std::max<std::size_t>(20'000 * nodes, 100'000), 1);
         AgentMemory most;
         if (runtime.rank() == 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of messages between two ranks or through an agent, compared with plain copies; and latency on an idle system.
+// Streams of messages between two ranks or through an agent, compared with plain copies. Also latency when idle.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ using route::ByteView;
 using route::Header;
 using route::Runtime;
 
-/// Messages of 8 to 4096 bytes to the other rank, both ways at once, which the handler copies out; and as many bytes in
-/// whole buffers, copied in and copied out. For each turn: GB/s of payload, GB/s of copies.
+/// Sends messages of 8 to 4096 bytes both ways at once; the handler copies them out. Then copies as many bytes in and
+/// out as whole buffers. Returns for each turn: GB/s of payload, GB/s of copies.
 Results random_sizes(Runtime& runtime, std::size_t bytes, int turns) {
   const route::Rank other = 1 - runtime.rank();
   std::vector<std::byte> source(std::size_t{1} << 20), sink(std::size_t{1} << 20);
@@ -91,8 +91,8 @@ Results random_sizes(Runtime& runtime, std::size_t bytes, int turns) {
   return results;
 }
 
-/// Messages of `size` bytes through the agent and back to their sender, in buffers that were prepared before. M
-/// messages/s of each turn.
+/// Sends messages of `size` bytes through the agent back to their sender, in buffers that were prepared before. Returns
+/// M messages/s of each turn.
 Results through_agent(Runtime& runtime, std::size_t size, std::size_t messages, int turns) {
   const auto handler = runtime.on<ByteView>([](ByteView) {});
   const std::size_t stride = Header::stride_of(size);
@@ -129,7 +129,7 @@ Results through_agent(Runtime& runtime, std::size_t size, std::size_t messages, 
   return results;
 }
 
-/// One message at a time, to the other rank and back. Microseconds of one way, sorted.
+/// Sends one message at a time to the other rank and back. Returns the one-way times in us, sorted.
 Results ping_pong(Runtime& runtime, int times) {
   struct Ping {
     std::uint64_t number;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweeps of buffer size, number of buffers and routing threads (paper 001, figure 7), one at a time around the
-// defaults.
+// Sweeps of buffer size, number of buffers and number of routing threads (paper 001, figure 7). Each changes one of
+// them from its default.
 #include <fmt/core.h>
 
 #include "all_to_all.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common steps of every experiment's ranks: begin and end together, send until a message is taken, and notice that
-// the job has failed. All throw std::runtime_error with the reason.
+// Steps that the ranks of every experiment share: begin and end together, retry a send, and notice that the job has
+// failed. All throw std::runtime_error with the reason.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ inline void quiesce(route::Runtime& runtime) {
   if (Status s = runtime.quiesce(); !s) throw std::runtime_error(s.message());
 }
 
-/// Seconds of `turn`, which begins at the same moment on all ranks. It should end when all ranks are done.
+/// Runs `turn`, which begins at the same time on all ranks; returns its seconds. It should end when all ranks are done.
 template <typename Turn>
 double seconds(route::Runtime& runtime, Turn&& turn) {
   barrier(runtime);
@@ -41,7 +41,7 @@ void poll_until(route::Runtime& runtime, Condition condition) {
   }
 }
 
-/// Sends, and polls until the message is taken.
+/// Sends a message; polls and retries until it is accepted.
 template <typename T, typename M>
 void send(route::Runtime& runtime, route::Rank to, route::Handler<T> handler, const M& message) {
   while (runtime.try_send(to, handler, message) != StatusCode::kOk) {
@@ -50,7 +50,7 @@ void send(route::Runtime& runtime, route::Rank to, route::Handler<T> handler, co
   }
 }
 
-/// The same; adds to `blocked_ns` the time from the first refusal until the message was taken.
+/// Like send(), but adds to `blocked_ns` the time from the first refusal until the message was accepted.
 template <typename T>
 void send_counting(route::Runtime& runtime, route::Rank to, route::Handler<T> handler, const T& message,
                    std::uint64_t& blocked_ns) {
@@ -63,7 +63,7 @@ void send_counting(route::Runtime& runtime, route::Rank to, route::Handler<T> ha
   blocked_ns += now_ns() - start;
 }
 
-/// Statistics of a rank since this object was made.
+/// Statistics of a rank since the construction of this object.
 class Span {
  public:
   explicit Span(const route::Runtime& runtime) : runtime_(runtime), before_(runtime.statistics()) {}

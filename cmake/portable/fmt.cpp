@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fmt as a static library, of the headers of the installed one: its templates are instantiated as its own src/format.cc
-// does.
+// fmt as a static library, built from the headers of the installed fmt. It instantiates the same templates as fmt's
+// src/format.cc.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

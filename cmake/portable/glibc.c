@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What glibc 2.28 lacks or knows by an older version, for programs that are linked on a newer one (WHERRY_PORTABLE). x86-64.
+// Functions that glibc 2.28 lacks or has in an older version, for programs linked on a newer glibc (WHERRY_PORTABLE).
 //
-// Each symbol that glibc has a newer version of than 2.28 is defined here, hidden, in every program and module of the wheel: our objects and
-// the static libraries are bound to this definition. It jumps to the older version, which every glibc since still has, or does the work
-// itself. The versions are those of glibc's own lists (sysdeps/unix/sysv/linux/x86_64/64/*.abilist). docs/start/install.md, "The wheel".
+// For x86-64. Each program and module of the wheel has hidden definitions of the symbols newer than 2.28. Our objects
+// and static libraries bind to them. Each jumps to the older version, which glibc still has, or does the work. The
+// versions are from glibc's lists (sysdeps/unix/sysv/linux/x86_64/64/*.abilist). docs/start/install.md, "The wheel".
 //
-// Threads: as the functions that these stand for.
+// Threads: as for the functions that these replace.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -28,13 +28,13 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-// A jump leaves the return address alone, by which dlopen and dlsym know who calls.
+// A jump keeps the return address, from which dlopen and dlsym find their caller.
 #define OLDER(name, version)                                                                 \
   __asm__(".symver wherry_older_" #name "," #name "@GLIBC_" #version "\n"                    \
           ".text\n.globl " #name "\n.hidden " #name "\n.type " #name ", @function\n" #name   \
           ":\n\tendbr64\n\tjmp *wherry_older_" #name "@GOTPCREL(%rip)\n.size " #name ", . - " #name)
 
-// 2.34 made libpthread and libdl parts of libc, and gave what was in them a new version.
+// glibc 2.34 merged libpthread and libdl into libc, and gave their functions a new version.
 OLDER(dladdr, 2.2.5);
 OLDER(dladdr1, 2.3.3);
 OLDER(dlclose, 2.2.5);
@@ -59,10 +59,10 @@ OLDER(pthread_setname_np, 2.12);
 OLDER(pthread_setspecific, 2.2.5);
 OLDER(pthread_sigmask, 2.2.5);
 
-// 2.32. libstdc++ asks it whether counts need be atomic: always.
+// Since 2.32. libstdc++ reads it to choose atomic reference counts; 0 makes them always atomic.
 HIDDEN char __libc_single_threaded = 0;
 
-// 2.33. Until then the headers had these call functions with the number of struct stat's layout, 1.
+// Since 2.33. In older headers they call __xstat and so on, with the number of struct stat's layout, 1.
 int __xstat(int layout, const char* path, struct stat* out);
 int __lxstat(int layout, const char* path, struct stat* out);
 int __fxstat(int layout, int descriptor, struct stat* out);
@@ -78,12 +78,12 @@ HIDDEN int fstat(int descriptor, struct stat* out) { return __fxstat(1, descript
 HIDDEN int fstatat(int directory, const char* path, struct stat* out, int flags) {
   return __fxstatat(1, directory, path, out, flags);
 }
-// The same on x86-64, where all sizes are of 64 bits.
+// On x86-64 struct stat64 is the same, because all sizes have 64 bits.
 HIDDEN int stat64(const char* path, struct stat64* out) { return __xstat(1, path, (struct stat*)out); }
 HIDDEN int fstat64(int descriptor, struct stat64* out) { return __fxstat(1, descriptor, (struct stat*)out); }
 
-// 2.30 (in libpthread), 2.34. Where it is missing, the deadline is told on the other clock; a clock that is set meanwhile makes the wait end
-// early or late, as it did in libstdc++ before there was this function. Callers wait in a loop.
+// Since 2.30 in libpthread, 2.34 in libc. If missing, the deadline is converted to CLOCK_REALTIME. Setting that clock
+// ends the wait early or late, as in libstdc++ before this function existed. Callers wait in a loop.
 HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                                   const struct timespec* until) {
   typedef int (*Wait)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const struct timespec*);
@@ -104,7 +104,7 @@ HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mu
   return pthread_cond_timedwait(condition, mutex, &there);
 }
 
-// 2.35, and Linux 5.11. Without either: poll has a time limit in nanoseconds, too, and an epoll descriptor can be polled.
+// Since 2.35 and Linux 5.11. Otherwise, ppoll on the epoll descriptor also has a time limit in nanoseconds.
 HIDDEN int epoll_pwait2(int epoll, struct epoll_event* events, int most, const struct timespec* limit,
                         const sigset_t* mask) {
 #ifdef SYS_epoll_pwait2
@@ -119,7 +119,7 @@ HIDDEN int epoll_pwait2(int epoll, struct epoll_event* events, int most, const s
   return ready <= 0 ? ready : epoll_pwait(epoll, events, most, 0, mask);
 }
 
-// 2.34. Where it is missing, each descriptor that is open now is closed by a line of its own; closing one that is not open is no error there.
+// Since 2.34. If missing, adds a close action for each open descriptor. Closing a closed one is no error there.
 HIDDEN int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t* actions, int from) {
   typedef int (*Add)(posix_spawn_file_actions_t*, int);
   const Add add = (Add)(uintptr_t)dlsym(RTLD_DEFAULT, "posix_spawn_file_actions_addclosefrom_np");

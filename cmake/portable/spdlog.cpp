@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// spdlog as a static library, of the headers of the installed one: everything that its own src/*.cpp instantiate and
-// that Wherry may use.
+// spdlog as a static library, built from the headers of the installed spdlog. It instantiates what spdlog's src/*.cpp
+// instantiate and Wherry may use.
 #include <spdlog/async.h>
 #include <spdlog/async_logger-inl.h>
 #include <spdlog/cfg/helpers-inl.h>

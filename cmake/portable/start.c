@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// __libc_start_main as glibc 2.28 wants to be called, for programs that are linked with the crt1.o of 2.34 or newer (WHERRY_PORTABLE).
+// Calls __libc_start_main as glibc 2.28 expects, in programs linked with crt1.o of 2.34 or newer (WHERRY_PORTABLE).
 //
-// Since 2.34 a program hands over no function that runs its constructors: libc finds them itself. An older libc would run none, so
-// this hands one over; a newer libc takes a program with such a function for an old one, and calls it in place of its own.
+// Since 2.34 libc finds a program's constructors; crt1.o passes no function that runs them. An older libc would run no
+// constructors, so this file passes such a function. A newer libc then calls it, as for an old program.
 #define _GNU_SOURCE
 #include <stddef.h>
 
@@ -16,7 +16,7 @@ int wherry_older_start_main(int (*)(int, char**, char**), int, char**, Construct
 __asm__(".symver wherry_older_start_main,__libc_start_main@GLIBC_2.2.5");
 
 static void construct(int argc, char** argv, char** environment) {
-  // The .preinit_array of a program is run by the dynamic linker.
+  // The dynamic linker runs a program's .preinit_array.
   _init();
   const size_t count = (size_t)(__init_array_end - __init_array_start);
   for (size_t i = 0; i < count; ++i) __init_array_start[i](argc, argv, environment);

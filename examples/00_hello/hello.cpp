@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Teaches: opening a session. One is found or started (SessionOptions::agent), and it says how it reads this process's
-// memory.
+// Teaches: opening a session. open() finds or starts an agent (SessionOptions::agent), which reports how it reads this
+// process's memory.
 #include <cstdio>
 
 #include "wherry/session.hpp"

@@ -34,7 +34,7 @@ int main() {
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
   if (!ticket) return fail(ticket.status());
 
-  // Here the application computes on. It must not change energy and id yet.
+  // The application continues to compute here. It must not change energy and id yet.
   if (auto done = ticket->wait(10s); !done) return fail(done);
   std::printf("posted in %.1f us; frame %llu was in place %.1f us after its first get\n", took.count(),
               static_cast<unsigned long long>(ticket->sequence()), static_cast<double>(ticket->transfer_ns()) / 1e3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Teaches: computing while the agent pulls. Two buffers of Wherry's own memory (registered, and mapped by an agent on
-// this machine); step n computes into one while the agent may still read step n - 1 from the other.
+// Teaches: computing while the agent pulls. Both buffers are Wherry's own memory, registered, and mapped by an agent on
+// this machine. Step n computes into one while the agent may still read step n - 1 from the other.
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -44,7 +44,7 @@ int main() {
   int waited = 0;
   for (std::uint64_t step = 0; step < kSteps; ++step) {
     const std::size_t mine = step % 2;
-    if (step >= 2) {  // this buffer went out two steps ago
+    if (step >= 2) {  // this buffer was posted two steps ago
       if (!tickets[mine].ready()) ++waited;
       if (auto done = tickets[mine].wait(10s); !done) return fail(done);
     }

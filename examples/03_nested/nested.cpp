@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Teaches: Arrow's nested types without Arrow. Variable-length data is one array of offsets and one of values; missing
-// rows are zeros in a bitmap; few different values are indices into a dictionary.
+// Teaches: Arrow's nested types without Arrow. Variable-length data has an array of offsets and one of values. Missing
+// rows are zeros in a bitmap. Repeated values become indices into a dictionary.
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -51,7 +51,7 @@ int main() {
   if (auto done = ticket->wait(10s); !done) return fail(done);
   std::printf("three cells delivered as frame %llu\n", static_cast<unsigned long long>(ticket->sequence()));
 
-  // What does not fit together is refused at once, by name.
+  // post() refuses columns that do not match the schema, and names the column.
   auto wrong = stream->post({item, item, item, item});
   std::printf("refused: %s\n", wrong.status().message().c_str());
   return wrong.status().code() == wherry::StatusCode::kInvalidArgument ? 0 : 1;

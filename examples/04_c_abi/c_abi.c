@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Teaches: the same from C (and from any language that can call it). Every call returns a status, and texts go where
-// the caller says.
+// Teaches: offloading from C, or from any language that can call C. Every call returns a status, and writes texts into
+// the caller's memory.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -41,7 +41,7 @@ int main(void) {
   must(wherry_region_register(session, position, sizeof position, &region, &why));  // once, for all steps
 
   must(wherry_stream_post(stream, columns, 2, NULL, &ticket, &why));
-  // Here the application computes on. It must not change mass and position yet.
+  // The application continues to compute here. It must not change mass and position yet.
   must(wherry_ticket_wait(ticket, INT64_C(10000000000), &why));
   must(wherry_ticket_transfer_ns(ticket, &nanoseconds, &why));
   must(wherry_ticket_sequence(ticket, &sequence, &why));

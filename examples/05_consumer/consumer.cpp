@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Teaches: using an installed Wherry from your own project. CMakeLists.txt beside this file is complete.
+// Teaches: using an installed Wherry from your own project. The CMakeLists.txt beside this file is complete.
 #include <wherry/move.hpp>
 
 #include <chrono>

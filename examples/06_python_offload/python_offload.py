@@ -13,7 +13,7 @@ def main() -> None:
     random = np.random.default_rng(1)
     with wherry.Session() as session:
         print(session.info)
-        # Memory of Wherry's: the cheapest source. Any C-contiguous array would do as well.
+        # Memory that Wherry allocated is the cheapest source. Any other C-contiguous array works, too.
         buffers = [session.empty((ATOMS, 3), np.float32) for _ in range(2)]
         stream = session.stream("walk", {"position": buffers[0]})
         tickets: list[wherry.Ticket | None] = [None, None]
@@ -21,7 +21,7 @@ def main() -> None:
             mine, last = buffers[step % 2], buffers[(step + 1) % 2]
             earlier = tickets[step % 2]
             if earlier is not None:
-                earlier.wait(10)  # this buffer went out two steps ago
+                earlier.wait(10)  # this buffer was posted two steps ago
             np.add(last, random.standard_normal((ATOMS, 3), np.float32), out=mine)
             tickets[step % 2] = stream.offload({"position": mine}, tag=step)
         session.drain(10)

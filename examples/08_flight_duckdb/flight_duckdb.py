@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Teaches: reading with stock tools only. What the agent holds is plain Arrow Flight, so SQL is two lines away."""
+"""Teaches: reading with stock tools only. The agent serves its frames by plain Arrow Flight, so SQL takes two lines."""
 
 import json
 from pathlib import Path
@@ -13,8 +13,8 @@ import wherry
 
 
 def read(session_file: str, stream: str) -> pa.Table:
-    """All frames of a stream as one table. This function uses nothing of Wherry: the session file has the address and
-    the token."""
+    """All frames of a stream as one table. This function does not need Wherry: it finds the address and the token in
+    the session file."""
     at = json.loads(Path(session_file).read_text())
     client = flight.FlightClient(at["flight"], generic_options=[("grpc.enable_http_proxy", 0)])
     options = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer " + at["token"].encode())])
@@ -22,7 +22,7 @@ def read(session_file: str, stream: str) -> pa.Table:
 
 
 def main() -> None:
-    """Offloads four frames, asks a question about them in SQL."""
+    """Offloads four frames and queries them in SQL."""
     with wherry.Session() as session:
         kind = np.arange(10_000, dtype=np.int32) % 3
         energy = np.ones(10_000)

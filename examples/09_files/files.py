@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Teaches: letting the agent write files. It encodes and compresses; the application only posts."""
+"""Teaches: letting the agent write files. The agent encodes and compresses; the application only posts."""
 
 import tempfile
 import time
@@ -17,11 +17,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="wherry-files-") as directory:
         batch = pa.record_batch({"city": ["Aix", "Bonn", None], "size": np.array([1.5, 2.5, 3.5])})
         with wherry.Session() as session:
-            # A file counts as read: with when_full="wait" no frame goes before it was written.
+            # With when_full="wait", the agent keeps each frame until it has written its file.
             stream = session.stream("cities", batch, sink_dir=directory, sink_format="parquet", when_full="wait")
             for step in range(3):
                 stream.offload(batch, tag=step)
-        # An agent of only this session has written everything and ended. A shared agent continues to write. Files
+        # An embedded agent has now written all files and ended. A shared agent may still write. Files
         # appear complete or not at all.
         wanted = [f"cities-{step:08d}.parquet" for step in range(3)]
         deadline = time.monotonic() + 30

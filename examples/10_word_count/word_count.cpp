@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the words of a text. The ranks take turns with its lines and send each word to the rank that counts it; then
-// all send what they have counted most often to rank 0. The messages are strings, and vectors of strings and numbers.
+// Counts the words of a text. The ranks read its lines in turn and send each word to the rank that counts it. Then each
+// rank sends its most frequent words to rank 0. The messages are strings, and vectors of strings and numbers.
 //   wherry run --nodes 2 --ranks-per-node 2 -- word_count FILE
 #include <wherry/route_codec.hpp>
 

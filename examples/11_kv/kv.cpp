@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A counter that several programs can raise at once, and a thousand keys written with many writes in flight.
+// A counter that several programs can increment at once, and a thousand keys written with many writes in flight.
 //   wherry kv up --detach
 //   kv CLUSTER.toml                    the cluster file, as `wherry kv up` shows it
 #include <wherry/kv.hpp>
@@ -17,7 +17,7 @@ std::string text(const kv::Reply& reply) {
   return {reinterpret_cast<const char*>(reply.value.data()), reply.value.size()};
 }
 
-/// Reads, adds one, and writes if no other client was faster; else repeats.
+/// Reads the counter, adds one, and writes it. Repeats if another client wrote in between.
 kv::Reply raise(kv::Client& store, std::uint64_t key) {
   for (;;) {
     const kv::Reply now = store.get(key);
@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
       return std::cerr << raised.status().message() << "\n", 1;
   std::cout << "the counter is " << text(store->get(1)) << "\n";
 
-  // Up to 64 writes on their way at once: as many lanes as the client has.
+  // Keeps up to 64 writes in flight, one for each of the client's lanes.
   std::array<kv::Completion, 64> ended;
   std::uint64_t next = 0, done = 0;
   while (done < 1000) {
@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
     if (!store->wait(std::chrono::seconds(1))) continue;  // none has ended yet
     const std::size_t count = store->poll(ended);
     for (std::size_t i = 0; i < count; ++i) {
-      // kUnknown would be: written once, or not at all. Everything else is certain.
+      // kUnknown would mean that the key was written once or not at all. Every other outcome is certain.
       if (ended[i].outcome != kv::Outcome::kOk) return std::cerr << to_string(ended[i].outcome) << "\n", 1;
     }
     done += count;

@@ -8,12 +8,12 @@ from wherry.kv import Client
 
 
 def main() -> None:
-    """Two clients agree on who is the owner of something, and the loser finds out from the version."""
+    """Two clients agree on the owner of something. The loser learns from the version that it lost."""
     first = Client.of()  # your newest `wherry kv up`, or $WHERRY_KV_CLUSTER
-    second = Client.of()  # the keeper gives each client lanes of its own
+    second = Client.of()  # the keeper gives each client its own lanes
     owner = int.from_bytes(b"owner")
 
-    version = first.put_if(owner, b"first", 0)  # 0: only if there is no such key
+    version = first.put_if(owner, b"first", 0)  # 0: only if the key does not exist
     try:
         second.put_if(owner, b"second", 0)
         raise AssertionError("two owners")

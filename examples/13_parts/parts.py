@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Teaches: many ranks, one dataset. Each rank is a process with a session of its own; it binds its arrays once, and
-posts them each step. A reader sees a step when all ranks have posted it, as one table."""
+"""Teaches: many ranks, one dataset. Each rank is a process with its own session. It binds its arrays once, and posts
+them each step. When all ranks have posted a step, a reader sees it as one table."""
 
 import multiprocessing
 import sys
@@ -13,7 +13,7 @@ RANKS, STEPS, ROWS = 3, 5, 10_000
 
 
 def rank(agent: str, number: int) -> None:
-    """One rank of a job; under MPI `number` would be comm.Get_rank()."""
+    """Runs one rank of a job; under MPI, `number` is comm.Get_rank()."""
     x = np.zeros(ROWS)
     with wherry.Session(agent, name=f"rank{number}") as session:
         stream = session.stream("field", {"x": x}, part=number, parts=RANKS)
@@ -25,7 +25,7 @@ def rank(agent: str, number: int) -> None:
 
 def main() -> None:
     """Starts the ranks, and reads what they post."""
-    with wherry.Session() as session:  # its agent serves the ranks, too
+    with wherry.Session() as session:  # this session's agent serves the ranks, too
         agent = session.info.session_file
         spawn = multiprocessing.get_context("spawn")
         ranks = [spawn.Process(target=rank, args=(agent, number)) for number in range(RANKS)]

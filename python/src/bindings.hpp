@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherry._native._core: the C++ API for Python. Thin: names, defaults and conversions that Python does better live in
-// the Python package. One file for each service binds that service's functions.
+// wherry._native._core: the C++ API for Python. This layer is thin: the Python package has the names, defaults and
+// conversions that are easier in Python. Each service has one file with its bindings.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -26,15 +26,15 @@ inline void ok_or_raise(const Status& status) {
   if (!status) raise(status);
 }
 
-/// Objects of Python that belong to a session keep it alive through `owner`.
+/// A session's Python objects keep it alive through their member `owner`.
 struct PySession {
   explicit PySession(Session s) : session(std::move(s)) {}
   Session session;
 };
 
-/// SessionInfo, Memory, Region, Session, open_session().
+/// Binds SessionInfo, Memory, Region, Session, open_session().
 nb::class_<PySession> bind_session(nb::module_& m);
-/// Ticket, Stream, Session.open_stream().
+/// Binds Ticket, Stream, Session.open_stream().
 void bind_move(nb::module_& m, nb::class_<PySession>& session);
 
 }  // namespace wherry::python

@@ -24,7 +24,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// Not-a-number and everything beyond a year: a year.
+/// Not-a-number and times over one year become one year.
 nanoseconds from_seconds(double seconds) {
   constexpr double kLong = 3.2e7;
   return nanoseconds(static_cast<std::int64_t>((seconds < kLong ? std::max(seconds, 0.0) : kLong) * 1e9));
@@ -34,8 +34,8 @@ class PyClient {
  public:
   explicit PyClient(kv::Client client) : client_(std::move(client)) {}
 
-  /// Posts, and waits in slices without the GIL: other threads run and Ctrl-C works. What it leaves behind then is
-  /// dropped when it ends. Returns (version, value) or raises; a mismatch's exception has `version`.
+  /// Posts, and waits in slices without the GIL, so other threads run and Ctrl-C works. Drops the result of an
+  /// operation that ends after Ctrl-C. Returns (version, value) or raises; a mismatch's exception has `version`.
   template <typename Post>
   nb::tuple run(double deadline, const Post& post) {
     using Clock = std::chrono::steady_clock;
@@ -118,7 +118,7 @@ std::string address_of(const kv::Endpoint& at) {
   return text + std::to_string(at.port);
 }
 
-/// The content of a cluster file. Python has no reader of its own, so all programs report the same errors.
+/// The content of a cluster file. Python reads it through the C++ library, so all programs report the same errors.
 nb::dict cluster(const std::string& path) {
   const auto file = kv::load_cluster_file(path);
   if (!file) raise(file.status());

@@ -23,7 +23,7 @@ namespace {
 Look look_at(const Ticket& ticket, std::chrono::nanoseconds time) {
   if (!ticket.ready()) {
     Status s = ticket.wait(time);
-    // Still in flight, or the session is over.
+    // The transfer is still in flight, or the session has ended.
     if (!ticket.ready()) return {s.code() != StatusCode::kDeadlineExceeded, std::move(s)};
   }
   return {true, ticket.wait(std::chrono::nanoseconds(0))};
@@ -34,10 +34,10 @@ struct PyTicket {
   Ticket ticket;
 };
 
-/// For arrays that are made here and own nothing; a null release would mean "released already".
+/// The release function of arrays made here, which own no memory. A null release would mean "already released".
 void borrowed(ArrowArray* /*array*/) {}
 
-/// A numpy column as an ArrowArray: one node, or a fixed-size list and its child for two dimensions.
+/// A numpy column as an ArrowArray: one node; with two dimensions, a fixed-size list and its child.
 struct NumpyColumn {
   ArrowArray array{}, child{};
   const void* buffers[2] = {nullptr, nullptr};
@@ -85,8 +85,8 @@ OffloadOptions options(std::uint64_t tag, double deadline) {
   return {.tag = tag, .deadline = from_seconds(deadline), .wait_for_ticket = std::chrono::nanoseconds(0)};
 }
 
-/// Posts, and again while it would block, `timeout` seconds at most: here and not in the client, so that other threads
-/// run and Ctrl-C works meanwhile.
+/// Posts, and retries for at most `timeout` seconds while the post would block. The client does not retry, so that
+/// other threads run and Ctrl-C works.
 template <typename Post>
 PyTicket admitted(const nb::object& owner, const std::string& stream, double timeout, const Post& post) {
   Result<Ticket> ticket = post();
@@ -126,7 +126,7 @@ class PyStream {
     return post_struct(parent_, tag, deadline, timeout);
   }
 
-  /// The same for columns that are posted again and again: the caller keeps them alive, and in place.
+  /// Like post(), for columns that are posted repeatedly. The caller keeps them alive and does not move them.
   PyStep bind(const nb::list& columns) {
     take(columns);
     return bind_struct(parent_);
@@ -145,12 +145,12 @@ class PyStream {
     return {owner_, stream_.name(), value_or_raise(stream_.bind_raw(spans_of(buffers)))};
   }
 
-  /// With the GIL: another thread may use the session as soon as this one gives it away.
+  /// Keeps the GIL, because another thread may use the session as soon as this thread releases it.
   void close() { ok_or_raise(stream_.close()); }
   [[nodiscard]] std::string name() const { return stream_.name(); }
 
  private:
-  /// Views of the columns, under parent_.
+  /// Makes views of the columns, as children of parent_.
   void take(const nb::list& columns) {
     const Schema& schema = stream_.schema();
     const std::size_t n = columns.size();
@@ -260,7 +260,7 @@ class PyStream {
   ArrowArray parent_{};
 };
 
-/// The arguments of Session.open_stream().
+/// StreamOptions from the arguments of Session.open_stream().
 StreamOptions stream_options(const std::string& name, const std::string& strategy, std::uint64_t keep_frames,
                              std::uint64_t keep_bytes, const std::string& when_full, const std::string& sink_dir,
                              const std::string& sink_format, const std::vector<std::uint64_t>& announce,

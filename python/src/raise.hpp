@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the compiled modules share: each has a copy.
+// Code that the compiled modules share; each has a copy.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,9 +8,9 @@
 
 namespace wherry::python {
 
-/// The exception of wherry.errors for a Status, with its message.
+/// Returns the exception of wherry.errors for a Status, with its message.
 nanobind::object exception_of(const Status& status);
-/// The one place where a Status becomes a Python exception: wherry.<Name>, raised with the message.
+/// Raises a Status as the Python exception wherry.<Name>, with its message. Only this function does so.
 [[noreturn]] void raise(const Status& status);
 
 }  // namespace wherry::python

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting from Python: with the GIL or without it, so that other threads run and Ctrl-C works meanwhile.
+// Waiting from Python, in part without the GIL, so that other threads run and Ctrl-C works.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -16,25 +16,25 @@ namespace wherry::python {
 
 using Clock = std::chrono::steady_clock;
 
-/// Not-a-number and everything beyond thirty years: thirty years.
+/// Not-a-number and times over thirty years become thirty years.
 inline std::chrono::nanoseconds from_seconds(double seconds) {
   constexpr double kForever = 1e9;
   if (seconds < -kForever) seconds = -kForever;
   return std::chrono::nanoseconds(static_cast<std::int64_t>((seconds < kForever ? seconds : kForever) * 1e9));
 }
 
-/// A look at something that may be over.
+/// The result of one check: whether the operation is over, and its status.
 struct Look {
   bool over;
   Status status;
 };
 
-/// Waits in slices; returns the status of the last look. A session belongs to one thread at a time. In Python this is
-/// the thread that holds the GIL. So code that changes the session (`look`, with its time limit) runs with the GIL, and
-/// only `ready`, which must not change it, runs without. Between two slices Ctrl-C gets its turn.
+/// Waits in slices, and returns the status of the last call of `look`. Only one thread at a time may use a session: in
+/// Python, the thread that holds the GIL. So `look`, which changes the session, runs with the GIL. Only `ready`, which
+/// must not change it, runs without. Checks for Ctrl-C between slices.
 template <typename LookFor, typename Ready>
 Status wait_in_slices(double seconds, std::chrono::nanoseconds slice, const LookFor& look, const Ready& ready) {
-  // The client notices an agent's death only in a wait of more than a millisecond.
+  // The client notices that the agent has died only in waits of more than 1 ms.
   constexpr std::chrono::microseconds kLongLook{1200};
   constexpr std::chrono::milliseconds kBetweenLongLooks{20};
   const auto start = Clock::now();
@@ -45,7 +45,7 @@ Status wait_in_slices(double seconds, std::chrono::nanoseconds slice, const Look
     {
       const nanobind::gil_scoped_release release;
       const auto until = std::min(end, Clock::now() + slice);
-      // Spin while an answer may come any moment, then let others run, then sleep.
+      // Spins at first, because an answer may come soon; then yields, then sleeps.
       for (auto now = Clock::now(); now < until && !ready(); now = Clock::now()) {
         if (now - start > std::chrono::milliseconds(2))
           std::this_thread::sleep_for(std::chrono::microseconds(100));

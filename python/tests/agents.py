@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents for tests: wherryd itself, and one for local readers that counts, misbehaves and dies on demand."""
+"""Agents for tests: wherryd, and a scripted agent for local readers that counts requests, and misbehaves or dies on
+demand."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ Reply = dict[str, Any]
 
 
 def process_exists(pid: int) -> bool:
-    """Whether a process `pid` runs (a zombie, which nobody has waited for yet, does not)."""
+    """Whether process `pid` runs. A zombie, whose parent has not waited for it yet, does not count."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -34,7 +35,7 @@ def process_exists(pid: int) -> bool:
 
 
 class Agent:
-    """A running wherryd of a test's own."""
+    """A running wherryd for one test."""
 
     def __init__(self, directory: Path, program: Path, *arguments: str) -> None:
         self.session_file = directory / "agent.json"
@@ -67,9 +68,9 @@ class Agent:
 
 
 class LocalAgent:
-    """The agent's side of the local reader's protocol (src/move/service/local_reader.hpp), frames in a memfd.
+    """The agent's side of the local readers' protocol (src/move/service/local_reader.hpp), with frames in a memfd.
 
-    `leases` are those that readers hold; `log` is every request after the greeting.
+    `leases` are the leases that readers hold; `log` has every request after the greeting.
     """
 
     def __init__(self, path: Path, token: str, arena_bytes: int = 1 << 20) -> None:
@@ -83,7 +84,7 @@ class LocalAgent:
         self.released: list[int] = []
         self.log: list[Reply] = []
         self.answer: Callable[[Reply], Reply | bytes | None] = lambda _: None
-        """Replaces the answer to a request: a reply, raw bytes, or None for the usual one."""
+        """Replaces the answer to a request: a reply, raw bytes, or None for the usual answer."""
         self.changed = threading.Condition()
         self._used = 0
         self._next_lease = 0
@@ -95,7 +96,7 @@ class LocalAgent:
         self._start(self._accept)
 
     def add(self, batch: pa.RecordBatch, *, tag: int = 0, sequence: int | None = None) -> None:
-        """A frame, as a complete Arrow IPC stream at a multiple of 64 bytes."""
+        """Adds a frame as a complete Arrow IPC stream, at an offset that is a multiple of 64 bytes."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
@@ -118,12 +119,12 @@ class LocalAgent:
             self.changed.notify_all()
 
     def wait_for_leases(self, count: int) -> bool:
-        """Whether readers hold `count` leases within a minute."""
+        """Waits up to a minute until readers hold `count` leases; whether they do."""
         with self.changed:
             return self.changed.wait_for(lambda: len(self.leases) == count, timeout=60)
 
     def break_connections(self) -> None:
-        """As the agent's death looks to its readers."""
+        """Breaks all connections, as the readers see it when the agent dies."""
         for connection in self._connections:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)

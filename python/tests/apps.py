@@ -17,7 +17,8 @@ import scipy.sparse as sp
 
 from wherry.system import paths
 
-# Nodes, and ranks on each. ALONE is the program by itself; a job takes a second to launch: most tests try one or two.
+# Nodes, and ranks per node. ALONE runs the program without a job. A job takes 1 s to launch, so most tests use one or
+# two.
 ALONE, JOBS = (1, 1), [(1, 1), (1, 2), (2, 2)]
 
 
@@ -42,7 +43,7 @@ def execute(name: str, *arguments: object, job: tuple[int, int] = ALONE) -> subp
 
 @dataclass
 class Outcome:
-    """What a job said and wrote."""
+    """The JSON summary and the output files of a job."""
 
     json: dict[str, Any]
     prefix: Path
@@ -52,7 +53,7 @@ class Outcome:
         return [np.load(f"{self.prefix}.{rank}{suffix}") for rank in range(self.ranks)]
 
     def cyclic(self) -> np.ndarray:
-        """The array whose element r + i * ranks is element i of rank r."""
+        """The array that is distributed cyclically: its element r + i * ranks is element i of rank r."""
         parts = self.parts()
         whole = np.empty(sum(map(len, parts)), parts[0].dtype)
         for rank, part in enumerate(parts):
@@ -61,7 +62,7 @@ class Outcome:
 
 
 def run_app(directory: Path, name: str, *arguments: object, job: tuple[int, int] = ALONE) -> Outcome:
-    """Runs to a good end. What it writes has the prefix `out` in `directory`."""
+    """Runs an application, which must succeed. Its output files have the prefix `out` in `directory`."""
     summary = directory / "summary.json"
     done = execute(name, *arguments, "--output", directory / "out", "--json", summary, job=job)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -73,7 +74,7 @@ def run_app(directory: Path, name: str, *arguments: object, job: tuple[int, int]
 
 
 def sum_of_parts(prefix: Path, ranks: int) -> sp.csr_array:
-    """The matrix of which each rank wrote its rows."""
+    """The whole matrix, from the rows that each rank wrote."""
     parts = [sp.csr_array(scipy.io.mmread(f"{prefix}.{rank}.mtx", spmatrix=False)) for rank in range(ranks)]
     whole = parts[0]
     for part in parts[1:]:
@@ -83,7 +84,7 @@ def sum_of_parts(prefix: Path, ranks: int) -> sp.csr_array:
 
 
 def assert_same_matrix(got: sp.csr_array, expected: sp.csr_array) -> None:
-    """To the bit: places and values."""
+    """Compares the positions and values exactly."""
     expected.sort_indices()
     assert got.shape == expected.shape
     np.testing.assert_array_equal(got.indptr, expected.indptr)

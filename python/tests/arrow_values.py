@@ -11,7 +11,7 @@ import pytest
 
 
 def values_of(kind: pa.DataType, rows: int, rng: np.random.Generator, nulls: bool = True) -> list[Any]:
-    """Python values that pa.array() takes for that type."""
+    """Values that pa.array() accepts for that type."""
 
     def one() -> Any:
         n = int(rng.integers(0, 100))

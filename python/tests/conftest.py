@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests share: session files, benchmark documents, and a real agent where it was built."""
+"""Fixtures that tests share: session files, benchmark documents, and a real agent if it was built."""
 
 from __future__ import annotations
 
@@ -28,30 +28,29 @@ from wherry.session import sessionfile
 from wherry.session.sessionfile import SessionFile
 from wherry.system import netns, paths
 
-# Like the Makefile: programs that tools/setup.sh unpacks (etcd, redis-server), after those of the machine.
+# As in the Makefile: the programs that tools/setup.sh unpacks (etcd, redis-server) come last, after the machine's.
 os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.prefix) / "bin")])
-# A profile that a person measured on this machine must not change the tests either.
+# A profile that a user measured on this machine must not change the tests.
 os.environ.setdefault("WHERRY_PROFILE", "off")
 
 
 PATIENCE = 8
-"""Time limits of tests only end tests that hang. As they stand they suit a quiet machine; no test may fail on a busy
-one."""
+"""Factor for all time limits, which only end tests that hang. The limits as written suit an idle machine, and no test
+may fail on a busy one."""
 
 
 WHOLE_MACHINE = {"jobs", "mpich_segments", "namespaces"}
-"""Fixtures of tests that read or change things that a machine has only once: network devices, segments of shared
-memory."""
+"""Fixtures of tests that use things that a machine has only once: network devices, shared-memory segments."""
 WHOLE_MACHINE_FILES = {"test_kv_rtl", "test_lammps_fix", "test_lammps_job", "test_snippets"}
-"""Those that do so without such a fixture."""
+"""Files that use such things without one of these fixtures."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest looks at -m
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks whole files that must not run at once, since they need things that a machine has only once. `make test`
-    runs them one after another, and the other half of the suite beside them.
+    """Marks whole files that use things that a machine has only once. `make test` runs these one after another, in
+    parallel with the rest of the suite.
 
-    A longer limit for tests with their own time limit. pyproject.toml has the limit of the others.
+    Also extends the limit of tests that have their own. pyproject.toml has the limit of all others.
     """
     files = set(WHOLE_MACHINE_FILES)
     for item in items:
@@ -66,7 +65,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def patience_with_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And for each process that a test waits for."""
+    """Multiplies the time limit of each wait for a process by PATIENCE, too."""
 
     def patient(wait: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(wait)
@@ -95,13 +94,13 @@ def wherryd_or_fail() -> Path:
 
 @pytest.fixture
 def wherryd() -> Path:
-    """The agent's program; a test that needs it fails where it was not built: nothing is skipped silently."""
+    """The agent's program. If it was not built, the test fails, so that no test is skipped silently."""
     return wherryd_or_fail()
 
 
 @pytest.fixture
 def agent(tmp_path: Path, wherryd: Path) -> Iterator[Agent]:
-    """A real agent, with its own session file and a free port for everything."""
+    """A real agent with its own session file and free ports."""
     running = Agent(tmp_path, wherryd)
     yield running
     running.stop()
@@ -109,7 +108,7 @@ def agent(tmp_path: Path, wherryd: Path) -> Iterator[Agent]:
 
 @pytest.fixture
 def make_agent(tmp_path: Path, wherryd: Path) -> Iterator[Callable[..., Agent]]:
-    """As `agent`, with more arguments: make_agent("--flight", "off")."""
+    """Starts agents like `agent`, with more arguments: make_agent("--flight", "off")."""
     running: list[Agent] = []
 
     def make(*arguments: str) -> Agent:
@@ -138,7 +137,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 @pytest.fixture
 def jobs() -> Iterator[Jobs]:
-    """Runs `wherry run`. Whatever the job does, it leaves nothing behind."""
+    """Runs `wherry run`. However a job ends, no process or file of it may remain."""
     one = Jobs()
     try:
         yield one
@@ -148,10 +147,10 @@ def jobs() -> Iterator[Jobs]:
 
 
 def abandoned_segments() -> set[Path]:
-    """MPICH's segments of this user that no process has mapped."""
+    """This user's MPICH segments that no process has mapped."""
     mapped = set()
     for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended, or is another's
+        with suppress(OSError):  # it has ended, or belongs to another user
             mapped |= set(re.findall(r"/dev/shm/mpich_shm_\S+", (process / "maps").read_text()))
     found = set()
     for segment in Path("/dev/shm").glob("mpich_shm_*"):
@@ -163,8 +162,9 @@ def abandoned_segments() -> set[Path]:
 
 @pytest.fixture
 def mpich_segments() -> Iterator[None]:
-    """MPICH leaves its segment behind when a rank dies. A later job of the same name would wait at it for ever."""
-    for segment in abandoned_segments():  # of an earlier run that was killed
+    """Removes MPICH's segments, which remain when a rank dies. A later job of the same name would wait at them
+    forever."""
+    for segment in abandoned_segments():  # from an earlier run that was killed
         segment.unlink(missing_ok=True)
     before = set(Path("/dev/shm").glob("mpich_shm_*"))
     yield
@@ -174,7 +174,7 @@ def mpich_segments() -> Iterator[None]:
 
 @pytest.fixture
 def namespaces() -> None:
-    """For tests that make network namespaces: skips where this user may not, or the kernel of a container does not."""
+    """For tests that create network namespaces. Skips a test if this user or this container may not create them."""
     if os.geteuid() != 0:
         pytest.skip("network namespaces take root: run these as root, too")
     try:
@@ -185,7 +185,7 @@ def namespaces() -> None:
 
 @pytest.fixture
 def home() -> Iterator[KvHome]:
-    """Surroundings for `wherry kv`. Whatever the cluster does, it leaves nothing behind."""
+    """A private environment for `wherry kv`. However a cluster ends, no process or file of it may remain."""
     built("wherry-kv")
     one = KvHome()
     try:
@@ -197,8 +197,8 @@ def home() -> Iterator[KvHome]:
 
 @pytest.fixture
 def write_session(tmp_path: Path) -> Iterator[Callable[..., Path]]:
-    """Writes a session file, private to its user, of an agent that lives (`alive`: it is locked); keywords replace
-    fields, None removes."""
+    """Writes a private session file, locked as by a running agent (`alive`). Keywords replace fields; None removes
+    one."""
     locked = []
 
     def write(
@@ -233,13 +233,13 @@ def write_session(tmp_path: Path) -> Iterator[Callable[..., Path]]:
 
 @pytest.fixture
 def load_session(write_session: Callable[..., Path]) -> Callable[..., SessionFile]:
-    """The loaded form of what `write_session` writes."""
+    """Writes a session file with `write_session` and loads it."""
     return lambda **fields: sessionfile.load_session(write_session(**fields))
 
 
 @pytest.fixture
 def scripted(tmp_path: Path) -> Iterator[LocalAgent]:
-    """A scripted agent for local readers, at the address of `write_session`."""
+    """A scripted agent for local readers, at the address in the files of `write_session`."""
     agent = LocalAgent(tmp_path / "local.sock", TOKEN)
     yield agent
     agent.stop()
@@ -247,7 +247,7 @@ def scripted(tmp_path: Path) -> Iterator[LocalAgent]:
 
 @pytest.fixture(autouse=True)
 def own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No test meets the agent, or the configuration, of the user that runs it."""
+    """Hides the user's own agent and configuration from every test."""
     for variable in ("WHERRY_AGENT", "WHERRY_SESSION", "WHERRY_WHERRYD", "WHERRY_KV", "WHERRY_KV_CLUSTER"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
@@ -332,12 +332,12 @@ def move_document() -> dict[str, Any]:
 
 @pytest.fixture
 def move() -> dict[str, Any]:
-    """A benchmark document that a test may change."""
+    """A benchmark document of move that a test may change."""
     return move_document()
 
 
 def route_document() -> dict[str, Any]:
-    """The same of route."""
+    """Like move_document(), for route."""
     placements = ["inline", "shared", "host"]
 
     def agents(placement: str, value: float) -> float | None:
@@ -409,12 +409,12 @@ def route_document() -> dict[str, Any]:
 
 @pytest.fixture
 def route() -> dict[str, Any]:
-    """One of route that a test may change."""
+    """A benchmark document of route that a test may change."""
     return route_document()
 
 
 def kv_document() -> dict[str, Any]:
-    """The same of kv."""
+    """Like move_document(), for kv."""
     head = {k: v for k, v in move_document().items() if k not in ("transports", "one_sided", "bars", "results")}
     cards = [("read", "none", 0), ("replica_write", "store", 0), ("replica_write", "accept", 0),
              ("leader_write", "store", 1), ("leader_write", "accept", 1)]  # fmt: skip
@@ -477,12 +477,12 @@ def kv_document() -> dict[str, Any]:
 
 @pytest.fixture
 def kv() -> dict[str, Any]:
-    """One of kv that a test may change."""
+    """A benchmark document of kv that a test may change."""
     return kv_document()
 
 
 def bypass_document() -> dict[str, Any]:
-    """The same of bypass."""
+    """Like move_document(), for bypass."""
     head = {k: v for k, v in move_document().items() if k not in ("transports", "one_sided", "bars", "results")}
     slices = {"at_us": 1000.0, "mean_us": 8.0, "min_us": 7.9, "max_us": 8.5, "reordered": 3}
     document: dict[str, Any] = head | {
@@ -594,5 +594,5 @@ def bypass_document() -> dict[str, Any]:
 
 @pytest.fixture
 def bypass() -> dict[str, Any]:
-    """One of bypass that a test may change."""
+    """A benchmark document of bypass that a test may change."""
     return bypass_document()

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What deploy/ tells other programs to start, made into processes of a test: systemd units, and containers of
-Kubernetes."""
+"""Runs the systemd units and Kubernetes containers of deploy/ as processes of a test."""
 
 from __future__ import annotations
 
@@ -17,7 +16,8 @@ DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 
 
 class Unit:
-    """A systemd unit, with lines as in systemd.unit(5) and systemd.service(5). No key of ours occurs twice."""
+    """A systemd unit, read by the rules of systemd.unit(5) and systemd.service(5). In our units each key occurs
+    once."""
 
     def __init__(self, path: Path, instance: str = "") -> None:
         self.path = path
@@ -41,7 +41,7 @@ class Unit:
         return re.sub("%(.)", lambda match: self._specifiers[match[1]], text)
 
     def line(self, key: str, environment: Mapping[str, str] = {}) -> list[str]:
-        """The words of ExecStart and its like. `environment`: variables that an EnvironmentFile would add."""
+        """The words of a command line such as ExecStart. `environment`: variables that an EnvironmentFile would add."""
         known = dict([self["Environment"].split("=", 1)]) if "Environment" in self else {}
         known |= environment
         words: list[str] = []
@@ -54,14 +54,14 @@ class Unit:
 
 
 def elsewhere(words: list[str], root: Path, programs: Mapping[str, str]) -> list[str]:
-    """A command line whose files lie below `root`, and whose programs are others."""
+    """The command line with its files moved below `root`, and its program replaced from `programs`."""
     moved = [re.sub(r"(?<![\w.])/(etc|run|var)/", f"{root}/\\1/", word) for word in words]
     return [programs.get(words[0], words[0]), *moved[1:]]
 
 
 @contextmanager
 def running(command: list[str], says: str, environment: Mapping[str, str] | None = None) -> Iterator[str]:
-    """A program that has said a line with `says` in it, which is yielded. SIGTERM must end it with status 0."""
+    """Starts a program and yields its first output line that contains `says`. SIGTERM must end it with status 0."""
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, env=environment
     ) as process:

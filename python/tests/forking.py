@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forks with a session open, for test_fork.py. Argument: how the child is created, and how it ends."""
+"""Forks while a session is open, for test_fork.py. The argument names how the child is created and how it ends."""
 
 import multiprocessing
 import os
@@ -55,7 +55,7 @@ def main() -> None:
         if pid == 0:
             (own if how == "own" else child)()
             global stream, session
-            del stream, session  # as the interpreter does at its end
+            del stream, session  # as the interpreter does when it exits
             if how == "exception":
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
                 raise RuntimeError("the child's end")

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common part of the tests of Stream.offload: one session with both ways to read the delivered frames, and numpy
-arrays."""
+"""Shared by the tests of Stream.offload: a session, both ways to read the delivered frames, and numpy arrays."""
 
 from __future__ import annotations
 
@@ -19,11 +18,11 @@ from agents import Agent
 import wherry
 
 STRATEGIES = ["arrays", "record_batch", "ipc", "ipc_page_aligned", "c_abi"]
-WAIT = 120.0  # seconds: far more than anything here takes
+WAIT = 120.0  # seconds: far longer than any step of these tests
 
 
 class Bench:
-    """One session at one agent, and both ways to read its delivered frames."""
+    """One session with one agent, and both ways to read its delivered frames."""
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
@@ -36,7 +35,7 @@ class Bench:
         return next(self._names)
 
     def read(self, name: str) -> list[wherry.move.Frame]:
-        """All frames, as a process on the same machine sees them; the Flight client sees the same."""
+        """All frames, as a process on the same machine reads them. Checks that a Flight client reads the same."""
         with wherry.open(name, self.file, follow=False, timeout=WAIT) as reader:
             frames = list(reader)
         far = list(wherry.flight_frames(self.client, self.options, name, follow=False))
@@ -49,7 +48,7 @@ class Bench:
         return frames
 
     def deliver(self, data: Any, schema: Any = None, **options: Any) -> pa.RecordBatch:
-        """The batch that `data` becomes."""
+        """Posts `data`, and returns the batch that a reader gets."""
         name = self.name()
         with self.session.stream(name, data if schema is None else schema, **options) as stream:
             stream.offload(data, tag=7).wait(WAIT)
@@ -59,7 +58,7 @@ class Bench:
 
 
 def assert_same(got: pa.RecordBatch, wanted: pa.RecordBatch) -> None:
-    """Equal, where NaN is NaN."""
+    """Checks that both batches are equal. NaN equals NaN."""
     if got.equals(wanted):
         return
     assert got.schema == wanted.schema
@@ -69,9 +68,9 @@ def assert_same(got: pa.RecordBatch, wanted: pa.RecordBatch) -> None:
 
 @contextlib.contextmanager
 def stopped(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """The agent does nothing meanwhile."""
+    """Stops the process (SIGSTOP) inside the `with` block."""
     process.send_signal(signal.SIGSTOP)
-    os.waitid(os.P_PID, process.pid, os.WSTOPPED)  # the signal alone does not wait until it is stopped
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)  # waits until the process has stopped
     try:
         yield
     finally:
@@ -93,7 +92,7 @@ def numbers(dtype: str, *shape: int) -> np.ndarray[Any, Any]:
 
 
 def back(column: pa.Array, like: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A column as numpy, in the shape of `like`."""
+    """A column as a numpy array, in the shape of `like`."""
     if pa.types.is_fixed_size_list(column.type):
         column = column.flatten()
     values: np.ndarray[Any, Any] = column.to_numpy(zero_copy_only=False).reshape(like.shape)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of `wherry run` for tests, and their remains."""
+"""Runs jobs of `wherry run` for tests, and checks that no process or file of them remains."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wherry.system import paths
 
 
 def built(name: str) -> str:
-    """A program of the release build, or a failure: nothing is skipped silently."""
+    """A program of the release build. If it was not built, the test fails, so that no test is skipped silently."""
     root = paths.repository()
     assert root is not None
     program = root / "build" / "release" / "src" / name
@@ -29,7 +29,7 @@ def built(name: str) -> str:
 
 
 def built_rtl(name: str) -> Path:
-    """A program of the release build with the Verilated core in it. Skips where that was left out on purpose."""
+    """A program of the release build with the Verilated core. Skips if the build left the core out on purpose."""
     root = paths.repository()
     assert root is not None
     release = root / "build" / "release"
@@ -42,8 +42,8 @@ def built_rtl(name: str) -> Path:
 
 
 def eventually(condition: Callable[..., object], seconds: float = 80) -> bool:
-    """Whether it came to hold. `seconds` limits only waits for things that never happen, and is far more than a busy
-    machine needs."""
+    """Whether `condition` became true within `seconds`. The default is far longer than a busy machine needs, so it only
+    ends waits that would never succeed."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -53,7 +53,7 @@ def eventually(condition: Callable[..., object], seconds: float = 80) -> bool:
 
 
 class Jobs:
-    """Runs `wherry run` in private surroundings. Every process of the job has a mark in its environment."""
+    """Runs `wherry run` in a private environment. Every process of the job has a mark in its environment variables."""
 
     def __init__(self) -> None:
         self.mark = f"MARK_OF_TEST={uuid.uuid4()}"
@@ -66,10 +66,10 @@ class Jobs:
             "UCX_LOG_LEVEL": "fatal",
             "WHERRY_PROFILE": "off",
         }
-        self.environment["PYTHONPATH"] = str(paths.PACKAGE.parent)  # this checkout, whatever is installed
+        self.environment["PYTHONPATH"] = str(paths.PACKAGE.parent)  # this checkout, even if a package is installed
         self.shared_memory = set(os.listdir("/dev/shm"))
         self.waits: dict[str, float] = {}
-        """The launcher's waiting times in seconds, by its constants: for tests of events meanwhile."""
+        """Replaces the launcher's waiting times (constant to seconds), for tests of events that occur during a wait."""
 
     def command(self, *words: str) -> list[str]:
         if not self.waits:
@@ -90,7 +90,7 @@ class Jobs:
         )
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """In a session of its own."""
+        """Starts `wherry run` in its own process session."""
         return subprocess.Popen(
             self.command(*words),
             env=self.environment,
@@ -102,7 +102,7 @@ class Jobs:
         )
 
     def processes(self, program: str = "") -> dict[int, str]:
-        """Command lines by pid of marked running processes whose command line contains `program`."""
+        """The running processes with the mark whose command line contains `program`: pid to command line."""
         found = {}
         for entry in Path("/proc").glob("[0-9]*"):
             try:
@@ -119,8 +119,8 @@ class Jobs:
         assert list(self.temporary.iterdir()) == []
 
         def mine() -> set[str]:
-            # Those of killed ranks lie in this user's directory until its next process clears up (test_soak.py).
-            # And these are of tests that run beside.
+            # Memory of killed ranks stays in this user's directory until the user's next process removes it
+            # (test_soak.py). The other names belong to tests that run in parallel.
             others = (f"wherry-{os.getuid()}", "wherry-bench-", "wherry-lammps-", "wherry-sink-test-")
             new = set(os.listdir("/dev/shm")) - self.shared_memory
             return {name for name in new if "wherry" in name and not name.startswith(others)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real kv clusters for tests, by `wherry kv up`, and histories of their clients' results
+"""Starts real kv clusters for tests with `wherry kv up`, and records histories of their clients' results
 (docs/project/kv-testing.md)."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Done = subprocess.CompletedProcess[str]
 
 
 class KvHome(Jobs):
-    """Private surroundings for `wherry kv`. Nothing that is started there outlives a test."""
+    """A private environment for `wherry kv`. No process that is started in it outlives the test."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class KvHome(Jobs):
         return [sys.executable, "-m", "wherry", "kv", *words]
 
     def run(self, *words: str, timeout: float = 300, **more: str) -> Done:
-        """`up` as a process; the other commands in this one, which saves most of the tests' time."""
+        """Runs `up` as a process, and other commands in this process, which saves most of the tests' time."""
         if words[0] == "up":
             return super().run(*words, timeout=timeout, **more)
         out, err = io.StringIO(), io.StringIO()
@@ -51,7 +51,7 @@ class KvHome(Jobs):
         return Done(["wherry", "kv", *words], status, out.getvalue(), err.getvalue())
 
     def ok(self, *words: str) -> str:
-        """Standard output of a command that must succeed, however busy the machine is."""
+        """Standard output of a command that must succeed, even on a busy machine."""
         takes_a_while = words[0] in ("put", "get", "delete", "down") and "--timeout" not in words
         done = self.run(*words, *(["--timeout", "100"] if takes_a_while else []))
         assert done.returncode == 0, done.stdout + done.stderr
@@ -66,15 +66,15 @@ class KvHome(Jobs):
         return cluster_file.load(self.up.cluster)
 
     def client(self, *, lane: int | None = None, only: int | None = None, **options: Any) -> Client:
-        """A client of the newest cluster. `lane`: a static one; `only`: it knows only that node."""
-        options.setdefault("connect_timeout", 60.0)  # a busy machine's nodes lose their leases now and then
+        """A client of the newest cluster. `lane`: its static lane. `only`: the client knows only that node."""
+        options.setdefault("connect_timeout", 60.0)  # on a busy machine, nodes sometimes lose their leases
         if only is None:
             return Client(cluster=self.up.cluster, first_lane=lane, **options)
         nodes = [text if only == number else "" for number, text in enumerate(self.cluster.nodes)]
         return Client(nodes, first_lane=lane, **options)
 
     def states(self) -> dict[int, str]:
-        """Of the nodes, as the keeper sees them; empty if it does not answer."""
+        """The nodes' states as the keeper sees them; empty if it does not answer."""
         try:
             return {node["node"]: node["state"] for node in keeper.status(self.cluster, 1)["nodes"]}
         except (Unavailable, DeadlineExceeded):
@@ -92,7 +92,7 @@ class KvHome(Jobs):
 
     @contextmanager
     def program(self, *words: str, cluster: Path | None = None) -> Iterator[None]:
-        """wherry-kv with the newest cluster, or another file, by hand, as the notes of `up` say."""
+        """Runs wherry-kv directly, as the notes of `up` describe, with the newest cluster or another cluster file."""
         command = [built("wherry-kv"), words[0], "--cluster", str(cluster or self.up.cluster), *words[1:]]
         with subprocess.Popen(command, env=self.environment, stderr=subprocess.DEVNULL) as process:
             try:
@@ -101,14 +101,14 @@ class KvHome(Jobs):
                 process.kill()
 
     def expect_nothing_left(self) -> None:
-        """Except files of lanes, which remain of commands in mode static."""
+        """Only files of lanes may remain, from commands in mode static."""
         assert eventually(lambda: not self.processes()), self.processes()
         assert [entry for entry in self.temporary.iterdir() if entry != self.runtime] == []
         assert not (self.runtime / "wherry" / "kv-up.json").exists()
 
 
 class Recorder:
-    """Clients that read and write a few keys at random, each in a thread, and note their results."""
+    """Clients, each in a thread, that read and write a few keys at random and record their results."""
 
     def __init__(self, make: Callable[[int], Client], clients: int = 3, keys: int = 4, seed: int = 1) -> None:
         self._stop = threading.Event()
@@ -123,7 +123,7 @@ class Recorder:
             thread.start()
 
     def finish(self, file: Path) -> list[dict[str, Any]]:
-        """Stops them and writes the history; its lines."""
+        """Stops the clients and writes the history to `file`; returns its lines."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
@@ -187,8 +187,8 @@ class Recorder:
 
 
 def keys_of_one_hash(of: int, count: int) -> list[int]:
-    """The hash is linear in the key: the difference of two keys with one hash, added to a third key, does not change
-    its hash."""
+    """Keys with the same hash as `of`. The hash is linear in the key, so the XOR of two keys with one hash can be added
+    to a third key without a change of its hash."""
     kernel: dict[int, int] = {}
     found = [of]
     for bit in range(64):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small key-value store for tests of clients: one node on the loopback, which speaks kv frames."""
+"""A small key-value store for tests of clients: one node on the loopback interface that answers kv frames."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wherry.kv.generated.frame import Kind, Kv, ReplyDetail, Status
 
 
 class Store:
-    """One node that leads every slot. `loss`: share of the datagrams that it loses, each way."""
+    """One node that leads every slot. `loss`: the fraction of datagrams that it drops in each direction."""
 
     def __init__(self, loss: float = 0.0, seed: int = 1) -> None:
         self.table: dict[int, tuple[int, bytes]] = {}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One MPI rank of a LAMMPS run: lammps_rank.py INPUT VICTIM STEP. Runs the input script.
 
-Rank VICTIM is killed (SIGKILL, its own) in time step STEP, after the forces. Columns that are final before the forces
-have been posted, and the rest of the frame has not. For that the input defines
-`fix death all external pf/callback 1 1`.
+Rank VICTIM kills itself with SIGKILL in time step STEP, after the forces. By then it has posted the columns that are
+final before the forces, but not the rest of the frame. For that the input defines `fix death all external pf/callback 1
+1`.
 """
 
 from __future__ import annotations

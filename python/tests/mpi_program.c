@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A program that uses MPI itself beside route, for test_openmpi.py: a sum by messages of each, compared. With an
- * argument, rank 1 exits with this status while the others wait for it. */
+ * A program that uses both MPI and route, for test_openmpi.py: it compares the sums that both compute by messages.
+ * With an argument, rank 1 exits with this status while the others wait for it. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open MPI 5 with its launchers, in a directory of its own (tools/setup.sh): MPICH's programs have the same names."""
+"""Open MPI 5 with its launchers, in its own directory (tools/setup.sh), because MPICH's programs have the same
+names."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ def program(name: str) -> str:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """For its programs: no launcher's variables, nor Wherry's."""
+    """The environment for Open MPI's programs, without variables of other launchers and of Wherry."""
     foreign = ("WHERRY_", "PMI", "OMPI_", "PRTE_", "SLURM_")
     mine = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
     for package in ("OPAL", "PMIX", "PRTE"):

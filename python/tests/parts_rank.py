@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of a job that posts one dataset: parts_rank.py SESSION_FILE STREAM STEPS VICTIM AT.
 
-Its rank and the number of ranks come from the MPI launcher. Rank VICTIM is killed (SIGKILL, its own) in step AT. The
-others go on until the stream says that its steps cannot become complete; each prints how far it came.
+Its rank and the number of ranks come from the MPI launcher. Rank VICTIM kills itself with SIGKILL in step AT. The
+others continue until the stream reports that steps cannot become complete. Each prints how many steps it has completed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WAIT = 300.0
 
 
 def values(rank: int, tag: int) -> tuple[np.ndarray, np.ndarray]:
-    """What rank `rank` has in step `tag`: ids, and a pair for each."""
+    """The values of rank `rank` in step `tag`: ids, and a pair of numbers for each."""
     ids = np.arange(rank, 4 * (ROWS + 10 * rank), 4, dtype=np.int64)
     return ids, np.sin(np.outer(ids + tag, [0.5, 0.25]))
 

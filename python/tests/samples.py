@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 def batch(seed: int = 0, rows: int = 100) -> pa.RecordBatch:
-    """Plain numbers, fixed-size lists, strings with nulls, and a dictionary."""
+    """A batch of numbers, fixed-size lists, strings with nulls, and a dictionary."""
     rng = np.random.default_rng(seed)
     points = pa.FixedSizeListArray.from_arrays(pa.array(rng.random(rows * 3)), 3)
     words = pa.array([None if i % 7 == 0 else f"word {i * seed}" for i in range(rows)], pa.string())

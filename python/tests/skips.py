@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the environment says NO_SKIPS=1, as in CI, a skipped test fails: there everything must have run."""
+"""With NO_SKIPS=1 in the environment, as in CI, a skipped test fails, because every test must run there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Tests that are marked `may_lack` may be skipped there, too."""
+    """Turns a skip into a failure, except for tests that are marked `may_lack`."""
     report = yield
     if report.skipped and os.environ.get("NO_SKIPS") == "1" and not item.get_closest_marker("may_lack"):
         report.outcome, report.longrepr = "failed", f"{report.nodeid} was skipped, and must not be: {report.longrepr}"

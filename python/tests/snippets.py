@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fenced blocks of the documentation, and the lines above them for the test.
+"""Fenced blocks of the documentation, and the notes above them that tell the test how to run each block.
 
-A line directly above a block has the information that the block lacks:
+A note directly above a block gives what the block lacks:
 
     <!-- snippet: not run: REASON -->       the test prints the reason
     <!-- snippet: in NAME -->               its surroundings: python/tests/surroundings/NAME.LANGUAGE.in
     <!-- snippet: replace `A` by `B` -->    what is run is smaller, or local; otherwise as it stands
 
-Also the examples in the comments at the head of the public headers. The surroundings of NAME.hpp or NAME.h are in
-python/tests/surroundings/header_NAME.cpp.in or header_NAME.c.in.
+Also finds the examples in the head comments of the public headers. The code around the example of NAME.hpp or NAME.h is
+in python/tests/surroundings/header_NAME.cpp.in or header_NAME.c.in.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 RUN = ("python", "cpp", "c", "sh", "json", "toml")
 SHOWN = ("text",)
-"""Drawings and output of programs."""
+"""Blocks that only show text: drawings, and output of programs."""
 
 HOW = (
     "Every block of README.md and docs/ is run. A line above the fence says what it needs; python/tests/snippets.py "
@@ -41,7 +41,7 @@ class Snippet:
 
     @property
     def to_run(self) -> str:
-        """The text with its replacements. ValueError: one of them replaces nothing."""
+        """The text with its replacements. Raises ValueError if a replacement does not occur in the text."""
         text = self.text
         for old, new in self.replacements:
             if old not in text:
@@ -72,7 +72,7 @@ def _annotate(snippet: Snippet, notes: list[str]) -> None:
 
 
 def snippets(file: Path) -> list[Snippet]:
-    """All blocks of a Markdown file. ValueError: a note above one is not understood."""
+    """All blocks of a Markdown file. Raises ValueError if the note above a block is not valid."""
     found: list[Snippet] = []
     notes: list[str] = []
     inside: Snippet | None = None
@@ -96,11 +96,11 @@ def snippets(file: Path) -> list[Snippet]:
 
 _EXAMPLE = re.compile(r"//   (.*)")
 _OMITTED = re.compile(r"^( *)\.\.\.( *//.*)?$|(?<=; )\.\.\.(?= })")
-"""What an example leaves to the reader: a line `...`, or the rest of a branch, `{ puts(why.message); ... }`."""
+"""Marks of omitted code in an example: a line `...`, or the rest of a branch, `{ puts(why.message); ... }`."""
 
 
 def header_examples(file: Path) -> list[Snippet]:
-    """The example in the comment at the head of a public header, if there is one: its first lines that are indented."""
+    """The example in the head comment of a public header, if there is one: the first indented lines."""
     found: Snippet | None = None
     for number, line in enumerate(file.read_text().splitlines(), start=1):
         example = _EXAMPLE.fullmatch(line)

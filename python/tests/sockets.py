@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a process listens on, and the attacks that every listener must bear."""
+"""Finds the sockets on which a process listens, and attacks that every listener must withstand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _inodes(pid: int) -> set[str]:
 
 
 def _table(pid: int, name: str) -> list[list[str]]:
-    """The lines of one of the kernel's tables; none where it has no such protocol."""
+    """The lines of one table in /proc/PID/net; empty if the kernel lacks that protocol."""
     try:
         return [line.split() for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]]
     except FileNotFoundError:
@@ -38,15 +38,15 @@ def _table(pid: int, name: str) -> list[list[str]]:
 
 
 def datagram_sockets(pid: int) -> list[str]:
-    """The kernel's tables (udp, raw, packet, ...) with a socket of the process, which strangers' packets reach without
-    a connection."""
+    """The kernel's tables (udp, raw, packet, ...) that contain a socket of the process. Packets from any sender reach
+    such a socket without a connection."""
     inodes = _inodes(pid)
     places = dict.fromkeys(("udp", "udp6", "udplite", "udplite6", "raw", "raw6", "icmp", "icmp6"), 9) | {"packet": 8}
     return [name for name, at in places.items() for fields in _table(pid, name) if fields[at] in inodes]
 
 
 def unix_listeners(pid: int) -> set[str]:
-    """Paths of the Unix sockets that a process listens on; those of abstract ones begin with @."""
+    """Paths of the Unix sockets on which a process listens. Paths of abstract sockets begin with @."""
     inodes, accepts = _inodes(pid), 1 << 16  # SO_ACCEPTCON
     return {
         " ".join(fields[7:]) for fields in _table(pid, "unix") if fields[6] in inodes and int(fields[3], 16) & accepts
@@ -54,7 +54,7 @@ def unix_listeners(pid: int) -> set[str]:
 
 
 def connections_read(pid: int, port: int) -> int:
-    """TCP connections to `port` of which the process has read all that came."""
+    """Number of TCP connections to `port` from which the process has read all received bytes."""
     inodes, established = _inodes(pid), "01"
     return sum(
         fields[3] == established and int(fields[1].split(":")[1], 16) == port and fields[4].endswith(":00000000")
@@ -64,7 +64,7 @@ def connections_read(pid: int, port: int) -> int:
 
 
 def listeners(pid: int) -> set[tuple[str, int]]:
-    """Addresses and ports of the TCP sockets that a process listens on."""
+    """Addresses and ports of the TCP sockets on which a process listens."""
     inodes = _inodes(pid)
     found = set()
     for table in ("tcp", "tcp6"):
@@ -78,7 +78,7 @@ def listeners(pid: int) -> set[tuple[str, int]]:
 
 
 def serves_http(at: tuple[str, int]) -> bool:
-    """The metrics' page, whose connections carry nothing that could be attacked."""
+    """Whether the metrics page is served at `at`. Its connections carry no data worth an attack."""
     with socket.create_connection(at, timeout=60) as one:
         one.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
         try:
@@ -88,8 +88,8 @@ def serves_http(at: tuple[str, int]) -> bool:
 
 
 def ucx_put(address: int) -> bytes:
-    """UCX's TCP protocol: its magic number, then a put of 64 bytes to an address of the attacker's choice. Recorded
-    against an agent whose UCX listened."""
+    """A message of UCX's TCP protocol: its magic number, then a put of 64 bytes to an address that the attacker
+    chooses. It was recorded with an agent whose UCX listened."""
     payload = b"A" * 64
     message = struct.pack("<BI", 33, 8 + 8 + 4) + struct.pack("<QQI", address, len(payload), 1)
     return struct.pack("<Q", 0xCAFEBABE12345678) + message + payload
@@ -100,7 +100,7 @@ def opening(purpose: int = CONTROL, key: int = 0, version: int = VERSION) -> byt
 
 
 def handshake(connection: socket.socket, secret: bytes, purpose: int = CONTROL, key: int = 0) -> tuple[bytes, bool]:
-    """The client's side: the bytes that it sent, and whether the server admitted it."""
+    """Performs the client's handshake; returns the bytes it sent, and whether the server admitted it."""
     first = opening(purpose, key)
     connection.sendall(first)
     answer = _exactly(connection, ANSWER.size)
@@ -122,7 +122,8 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 
 
 def attack(connect: Iterator[socket.socket], memory: int, recorded: bytes = b"") -> list[socket.socket]:
-    """Everything that is known against a listener, one connection each. Returns those that stay open and stall."""
+    """Tries every known attack on a listener, with one connection for each. Returns the connections that stay open and
+    stall."""
     stalled = []
     wrong = hashlib.sha256(b"guess").digest()
     for payload in (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry advise`: real runs, the arithmetic on made-up ones, and refusals."""
+"""`wherry advise`: real runs, the arithmetic on invented runs, and refusals."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def advise_on(jobs: Jobs, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def rank(number: int = 0, **changes: Any) -> RankFile:
-    """One that sent 1000 messages, 16 kB, and worked for a second. Keywords replace fields, or statistics."""
+    """The file of a rank that sent 1000 messages (16 kB) and worked for 1 s. Keywords replace fields or statistics."""
     statistics = {
         "sent": 1000, "handled": 1000, "forwarded_bytes": 0, "bytes_out": 16_000, "bytes_in": 16_000, "transfers": 1,
         "flush_full": 1,
@@ -74,7 +74,7 @@ def test_program_gets_advice(jobs: Jobs, tmp_path: Path, placement: str) -> None
     assert advice["program"] == [app, "--updates", "1e6"]
     assert (advice["placement"], advice["nodes"], advice["ranks"]) == (placement, 2, 2)
     assert advice["messages"] == 1_000_000
-    # 8 bytes and a header each, which messages straight to a rank may share; and the library's few.
+    # Each message has 8 bytes and a header, which messages sent directly to a rank may share. The library adds a few.
     least = 8_000_000 if placement == "inline" else 16_000_000
     assert least <= advice["routed_bytes"] < 16_010_000
     assert advice["ratio"] == pytest.approx(advice["memory_bytes"] / advice["routed_bytes"])
@@ -133,12 +133,12 @@ def test_kernel_touches_what_it_is_told_to() -> None:
     assert [point["touches"] for point in found["points"]] == [0, 0.25, 3, 0]
     for point in found["points"]:
         assert point["touched"] == pytest.approx(point["touches"] * point["messages"], abs=4)
-        least = point["message_bytes"] * point["messages"]  # messages straight to a rank may share headers
+        least = point["message_bytes"] * point["messages"]  # messages sent directly to a rank may share headers
         assert least <= point["bytes"] <= least + 8 * point["messages"] + 2000
         assert point["seconds"] > 0
 
 
-@pytest.mark.may_lack  # virtual machines hide the counter
+@pytest.mark.may_lack  # virtual machines do not show the counter
 def test_counter_counts_lines_that_come_from_memory() -> None:
     beyond = kernel("--touches", "8", "--table", "512", "--messages", "2e6")
     if beyond["points"][0]["cache_misses"] is None:
@@ -173,7 +173,7 @@ def test_categories(ratio: float, category: Category) -> None:
 
 @pytest.fixture(autouse=True)
 def not_amd(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """The arithmetic is of a machine whose counter counts last-level misses."""
+    """These tests assume a machine whose counter counts last-level misses, so not AMD."""
     if "jobs" not in request.fixturenames:
         monkeypatch.setattr(advise, "_is_amd", lambda: False)
 
@@ -211,7 +211,7 @@ def test_hints_name_the_figures() -> None:
 
 
 def test_estimate_where_nothing_counts() -> None:
-    # 1000 messages of 10 ns and 16,000 bytes of 0.5 ns: 18 us of communication. 0.2 s of the second were waiting.
+    # 1000 messages of 10 ns and 16,000 bytes of 0.5 ns: 18 us of communication. The rank waited for 0.2 s of its 1 s.
     calibration = dataclasses.replace(DEFAULT, line_ns=20.0, inline=Cost(10, 0.5), agent=Cost(1000, 0))
     uncounted: dict[str, Any] = {"cache_misses": None, "cache_misses_missing": "no counter", "blocked_seconds": 0.2}
     advice = advise.conclude(["p"], [rank(**uncounted)], calibration)
@@ -249,7 +249,8 @@ def test_rank_that_left_nothing_is_named(tmp_path: Path) -> None:
 
 
 def made_up_rounds(touch_ns: float = 20, message_ns: float = 10) -> list[dict[str, dict[str, Any]]]:
-    """A machine that takes `message_ns` and `touch_ns` for each line; twice that in shared; a byte takes 0.1 ns."""
+    """Results of a machine that takes `message_ns` per message, `touch_ns` per line and 0.1 ns per byte. Placement
+    shared takes twice that."""
 
     def point(touches: float, size: int, factor: float) -> dict[str, Any]:
         messages = 1000
@@ -273,8 +274,8 @@ def made_up_rounds(touch_ns: float = 20, message_ns: float = 10) -> list[dict[st
 
 def test_thresholds_of_a_machine_that_is_known() -> None:
     found = calibration.evaluate(made_up_rounds(), 64, 1 << 26)
-    # Without touches 10.8 ns. Half of that more at 0.27 lines, twice that more at 1.08; a line is a ratio of 4, less
-    # what of the table a cache of a 16th may hold.
+    # A message without touches takes 10.8 ns. 0.27 lines add half of that, and 1.08 lines twice that. A line gives a
+    # ratio of 4, less the 16th of the table that the cache may hold.
     assert found.communication_below == pytest.approx(0.27 * 4 * 15 / 16)
     assert found.host_above == pytest.approx(1.08 * 4 * 15 / 16)
     assert found.line_ns == pytest.approx(20)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line with a real agent."""
+"""The command line, run with a real agent."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def at(agent: Agent) -> list[str]:
 
 @pytest.fixture
 def stream(agent: Agent) -> Iterator[Any]:
-    """Stream "particles" with three frames of 50 rows, tags 0, 10, 20; open."""
+    """The open stream "particles" with three frames of 50 rows and tags 0, 10, 20."""
     import wherry
 
     with wherry.Session(agent=str(agent.session_file)) as session:
@@ -107,7 +107,7 @@ def test_default_directory_that_somebody_else_made_first_is_refused_and_no_file_
     thesis = tmp_path / "thesis.tex"
     thesis.write_text("years of work")
     monkeypatch.delenv("WHERRY_SESSION", raising=False)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))  # like /tmp, where any user may make wherry-UID
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))  # as in /tmp, where any user may create wherry-UID
     theirs = tmp_path / "wherry"
     theirs.mkdir()
     (theirs / "agent.log").symlink_to(thesis)
@@ -124,7 +124,7 @@ def test_default_directory_that_somebody_else_made_first_is_refused_and_no_file_
         assert "belongs to user 12345" in err
         assert "$WHERRY_SESSION" in err
         assert thesis.read_text() == "years of work"
-    # Nor where the directory is our own, and a link lies where the log belongs.
+    # The same if the directory is our own, but a link has the name of the log.
     os.chown(theirs, 0, 0)
     status, _, err = run(capfd, "agent", "start")
     assert status == 1
@@ -146,7 +146,7 @@ def test_standard_error_of_the_agent_is_its_log(wherryd: Path, tmp_path: Path) -
 
 @contextlib.contextmanager
 def session_file_that_names(where: Path, command: list[str], **fields: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The session file of a dead agent: its pid now belongs to `command`, which must stay alive."""
+    """Writes the session file of a dead agent, whose pid now belongs to `command`. The test must not end `command`."""
     innocent = subprocess.Popen(command)
     try:
         said = {"version": 2, "pid": innocent.pid, "control": "x", "host": "", "port": 0, "token": "t"}
@@ -170,7 +170,7 @@ def test_stop_leaves_another_agent_alone_when_a_member_of_the_group_holds_the_fi
     tmp_path: Path,
 ) -> None:
     other, where = tmp_path / "wherryd", tmp_path / "agent.json"
-    shutil.copy("/bin/sleep", other)  # another agent of this user's, as far as names go
+    shutil.copy("/bin/sleep", other)  # its name looks like that of another agent of this user
     with (
         session_file_that_names(where, [str(other), "600"], group=grp.getgrgid(os.getgid()).gr_name),
         where.open() as f,
@@ -227,7 +227,7 @@ def test_a_budget_that_cannot_be_is_refused_with_the_limits(
 
 
 def test_an_agent_in_the_background_keeps_no_file_of_its_caller_open(wherryd: Path, tmp_path: Path) -> None:
-    """As `flock` and scripts with `exec 3>file` hand theirs on."""
+    """`flock` and scripts with `exec 3>file` pass open files to their children."""
     where, lock = tmp_path / "agent.json", tmp_path / "lock"
     line = [sys.executable, "-m", "wherry", "agent", "start", "--budget", "64MiB", "--session-file", str(where)]
     environment = {**os.environ, "PYTHONPATH": str(paths.PACKAGE.parent)}
@@ -317,7 +317,7 @@ def test_status_without_metrics(capfd: pytest.CaptureFixture[str], make_agent: A
 
 
 def test_status_when_the_metrics_do_not_answer(capfd: pytest.CaptureFixture[str], agent: Agent, stream: Any) -> None:
-    """Addresses and streams are said all the same."""
+    """The output still has the addresses and streams."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         fields = json.loads(agent.session_file.read_text())
         fields["metrics"] = f"http://127.0.0.1:{silent.getsockname()[1]}/metrics"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent of deploy/wherryd.service: one user runs it, others of its group use it. Root acts as all of them."""
+"""The agent of deploy/wherryd.service: one user runs it, and other users of its group use it. The test acts as all of
+them, as root."""
 
 import grp
 import os
@@ -36,11 +37,11 @@ pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can play oth
 
 @pytest.fixture
 def place(tmp_path: Path, wherryd: Path) -> Iterator[Path]:
-    """The session file of an agent that runs as user AGENT for the group."""
+    """Runs an agent as user AGENT for the group; yields its session file."""
     for directory in (tmp_path, *tmp_path.parents):
         if directory.stat().st_uid == os.getuid() and directory != Path("/"):
             directory.chmod(directory.stat().st_mode | 0o711)
-    run = tmp_path / "run"  # as systemd makes it: RuntimeDirectory=, RuntimeDirectoryMode=0750
+    run = tmp_path / "run"  # as systemd creates it: RuntimeDirectory=, RuntimeDirectoryMode=0750
     run.mkdir(mode=0o750)
     os.chown(run, AGENT, GROUP.gr_gid)
     file = run / "agent.json"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One stream of several agents as one table, for pyarrow, DuckDB and Polars."""
+"""One table from a stream that several agents have, for pyarrow, DuckDB and Polars."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def values(agent: int, tag: int) -> dict[str, np.ndarray[Any, Any]]:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    """Three agents with the stream "field", tags 1 to 3; the last one has no tag 3 yet. The first has two parts."""
+    """Three agents with the stream "field" and tags 1 to 3. The last agent does not have tag 3 yet. The first has two
+    parts."""
     agents = [Agent(tmp_path_factory.mktemp("agent"), wherryd()) for _ in range(3)]
     sessions: list[wherry.Session] = []
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the applications do when memory does not suffice: an error and an exit status, never an uncaught exception."""
+"""Applications without enough memory report an error and an exit status, never an uncaught exception."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_too_large_an_input_expect_an_error(words: str) -> None:
 
 @pytest.mark.parametrize("app", ["histogram", "transpose", "triangle", "sssp", "transport"])
 def test_nobody_can_be_told_why_expect_the_exit_status_all_the_same(app: str) -> None:
-    """Standard error on a full disk. A rank whose job nobody knows cannot start."""
+    """Standard error is on a full disk. The rank cannot start, because its bootstrap address is not valid."""
     with open("/dev/full", "wb") as full:
         command = [str(program(app))]
         environment = os.environ | {"WHERRY_BOOTSTRAP": "nonsense"}

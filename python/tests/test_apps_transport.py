@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""apps/transport against analytic solutions, and against itself on other numbers of ranks."""
+"""apps/transport against analytic solutions, and against its own results on other numbers of ranks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALL_IN_ONE += ("--absorb", 0.1, "--scatter", 0.6, "--fission", 0.05, "--steps", 
 
 
 def field(out: Outcome, name: str, cells: int) -> np.ndarray:
-    """One value for each cell of the mesh, from the ranks' parts."""
+    """One value for each cell of the mesh, combined from the files of all ranks."""
     whole = np.zeros(cells, np.uint64)
     seen = np.zeros(cells, int)
     for cell, values in zip(out.parts(".cell.npy"), out.parts(f".{name}.npy"), strict=True):
@@ -68,7 +68,7 @@ def test_absorbing_slab_expect_exponential_transmission(tmp_path: Path, sigma: f
     through = math.exp(-sigma * thickness)
     assert abs(out.json["escaped"][1] / n - through) < 4 * math.sqrt(through * (1 - through) / n)
     assert out.json["escaped"][1] + out.json["captured"] == n
-    # Also in every layer: a particle that enters collides there with a probability of 1 - exp(-sigma dx).
+    # The same holds in every layer: a particle that enters it collides there with a probability of 1 - exp(-sigma dx).
     layers = field(out, "collisions", 256).reshape(4, 4, 16).sum(axis=(0, 1))
     expected = n * np.exp(-sigma * thickness * np.arange(16) / 16) * -np.expm1(-sigma * thickness / 16)
     assert (np.abs(layers - expected) < 5 * np.sqrt(expected)).all()
@@ -80,12 +80,13 @@ def test_infinite_medium_expect_flux_of_source_over_absorption(tmp_path: Path, j
     box = ("--cells", "6,6,6", "--size", "3,3,3", "--boundary", "reflect,reflect,reflect")
     out = run_app(tmp_path, "transport", *box, "--absorb", absorb, "--scatter", scatter, "--particles", n, job=job)
     assert out.json["captured"] == n
-    # The length of a particle's life is exponential: its standard deviation is its mean, 1 / absorb.
+    # The track length of a particle is exponential, so its standard deviation equals its mean, 1 / absorb.
     mean = out.json["track_length"] / n
     assert abs(mean - 1 / absorb) < 4 / absorb / math.sqrt(n)
     assert out.json["flux"] == pytest.approx(mean / 27)
     assert abs(out.json["scattered"] / n - scatter / absorb) < 4 * math.sqrt(scatter / absorb / absorb / n)
-    # The same everywhere. A cell is crossed by few of the lives, again and again: its noise is about 7 / sqrt(n).
+    # The flux is the same in all cells. Few particles cross a cell, but each does so often, so its noise is about 7 /
+    # sqrt(n).
     deviation = field(out, "flux", 216) * out.json["track_unit"] / out.json["track_length"] * 216 - 1
     assert deviation.std() * math.sqrt(n) < 9
     assert abs(deviation).max() < 5 * deviation.std()
@@ -98,7 +99,8 @@ def test_multiplying_medium_expect_its_multiplication(tmp_path: Path, job: tuple
     out = run_app(
         tmp_path, "transport", *box, "--absorb", absorb, "--scatter", 0, "--fission", fission, "--particles", n, job=job
     )
-    # Of k = neutrons * fission / (fission + absorb) in the next generation each: 1 / (1 - k) in all.
+    # Each particle has k = neutrons * fission / (fission + absorb) successors, so there are 1 / (1 - k) particles in
+    # total.
     k = neutrons * fission / (fission + absorb)
     lives = (out.json["emitted"] + out.json["born"]) / n
     assert lives == pytest.approx(1 / (1 - k), rel=0.05)

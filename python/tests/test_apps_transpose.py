@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""apps/transpose, and the common matrix readers of the applications, against scipy.sparse."""
+"""apps/transpose, and the matrix readers that the applications share, against scipy.sparse."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from apps import ALONE, execute, random_matrix, run_app, sum_of_parts, write_mat
 
 
 def middle_counts(lower: sp.csr_array) -> np.ndarray:
-    """By vertex j: triangles i > j > k, that is edges (i, j) times ways from i and j to a common smaller k."""
+    """For each vertex j, the number of triangles i > j > k: over all edges (i, j), the smaller neighbours k that i and
+    j share."""
     return np.asarray((lower * (lower @ lower.T)).sum(axis=0)).ravel().astype(np.uint64)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that C++ cannot take: InvalidArgument names the argument and the allowed values. A TypeError of the binding
-layer, which names neither, never occurs."""
+"""Arguments that C++ cannot accept: InvalidArgument names the argument and the allowed values. The binding layer's
+TypeError, which names neither, never occurs."""
 
 from __future__ import annotations
 

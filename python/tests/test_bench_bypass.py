@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bench bypass`: the sources of bars, the handling of programs, and a small run of the models."""
+"""`wherry bench bypass`: where the bars come from, how programs are run, and a small run of the models."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_unknown_experiment_is_a_wrong_command_line(capfd: pytest.CaptureFixture
 
 
 def rtl_document(**figures: float) -> Document:
-    """As bypass_rtl_bench writes it (the header of sim/bypass/bench_main.cpp)."""
+    """A document in the form that bypass_rtl_bench writes (see the header of sim/bypass/bench_main.cpp)."""
 
     def row(name: str, group: str, topology: str, size: int, lost: int) -> Document:
         return {
@@ -193,7 +193,7 @@ def test_a_whole_run_with_programs_that_write_rows(tmp_path: Path, monkeypatch: 
     assert bench.results.qemu[0].frames == 200
     assert bench.results.constants[0].mark == "fitted"
     assert bench.versions["verilator"] == "5.48"
-    # No bar is forgotten, and bars that did not run are not met.
+    # Every bar is either measured or listed as not run, never both.
     assert set(bench.bars) | set(bench.not_run) == set(bars.TARGETS)
     assert not set(bench.bars) & set(bench.not_run)
     assert bench.not_run["qemu_frames_wrong_igb"] == "no QEMU with igb"
@@ -281,7 +281,7 @@ def test_the_end_of_the_command_ends_all_programs(
         os.kill(process.pid, number)
         _, said = process.communicate(timeout=60)
         assert process.returncode == (130 if number == signal.SIGINT else -number), said
-    for pid in pids:  # they are no children of ours: whoever inherits them may leave them as zombies for a while
+    for pid in pids:  # their new parent may leave them as zombies for a while
         assert eventually(lambda pid=pid: state_of(pid) in ("gone", "Z"))
     assert not (tmp_path / "b.json").exists()
     assert eventually(lambda: not list(scratch.iterdir())), "no folder is left"
@@ -306,7 +306,7 @@ def test_ctrl_c_ends_a_program_that_is_stopped(tmp_path: Path) -> None:
 
 
 def test_models_against_the_paper(tmp_path: Path) -> None:
-    """The bars of the quick experiments, with the real program."""
+    """Runs the real program for the bars of the quick experiments."""
     file = tmp_path / "b.json"
     bench = bench_bypass.run(file, quick=True, only=["batching", "tcp", "resources"], progress=QUIET)
     assert isinstance(bench, BypassBench)
@@ -320,7 +320,7 @@ def test_models_against_the_paper(tmp_path: Path) -> None:
 
 
 def defaults_of_the_core() -> dict[str, int]:
-    """As bypass_core.sv has its parameters."""
+    """The default parameters in bypass_core.sv."""
     root = paths.repository()
     assert root is not None
     text = (root / "hdl" / "bypass" / "bypass_core.sv").read_text()

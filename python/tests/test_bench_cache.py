@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bench probe --only cache`: its rows and bars, its sections of the report, and the programs themselves."""
+"""`wherry bench probe --only cache`: its rows and bars, its sections of the report, and its programs."""
 
 from __future__ import annotations
 
@@ -141,14 +141,14 @@ def trace(*words: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("direct", [False, True])
 def test_what_arrives_is_loaded_from_memory_once_or_not_at_all(direct: bool) -> None:
-    """Rings of 1 MiB in a last level of 8: only what a device writes past the caches can miss it."""
+    """Rings of 1 MiB in a last level of 8 MiB: only lines that a device writes past the caches can miss."""
     sizes = ["--level", "32768:8", "--level", "8388608:16", "--buffer-bytes", str(1 << 20), "--payload", "56"]
     said = trace(*sizes, "--warm-bytes", str(4 << 20), "--bytes", str(2 << 20), *(["--into-cache"] if direct else []))
     lines = said["routed_bytes"] / 64
     last = said["levels"][-1]
     assert last["load_misses"] / lines == pytest.approx(0 if direct else 1, abs=0.002)
     assert last["store_misses"] / lines == pytest.approx(0, abs=0.002)
-    # The first level is smaller than a buffer: each line of an input, and each of a lane, is missed there.
+    # The first level is smaller than a buffer, so each line of an input or a lane misses there.
     first = said["levels"][0]
     assert (first["load_misses"] + first["store_misses"]) / lines == pytest.approx(2, rel=0.1)
 
@@ -164,7 +164,7 @@ def test_lanes_beyond_the_last_level_are_filled_from_memory() -> None:
 
 
 def cachegrind(folder: Path, size: int) -> dict[str, int]:
-    """All misses of a run that routes so many bytes, by Valgrind's account of the program that tells nothing."""
+    """All misses of a run that routes `size` bytes, as Valgrind counts them for the uninstrumented program."""
     out = folder / f"{size}.out"
     first, last = (level.replace(":", ",") + ",64" for level in LEVELS)
     line = ["valgrind", "--tool=cachegrind", f"--D1={first}", f"--LL={last}", f"--cachegrind-out-file={out}",
@@ -183,8 +183,8 @@ def plain(size: int) -> list[str]:
 
 
 def test_misses_are_those_that_cachegrind_counts(tmp_path: Path) -> None:
-    """Another model, fed by a simulated CPU instead of by the compiler: the second half of a run that is twice as
-    long. Cachegrind sees what lies on the stack, too, which misses next to never."""
+    """Compares with Cachegrind, another model, fed by a simulated CPU instead of by the compiler, for the second half
+    of a run of twice the length. Cachegrind also sees stack accesses, which almost never miss."""
     if shutil.which("valgrind") is None:
         pytest.skip("valgrind is not installed: tools/debian-packages.txt names it")
     size = 2 << 20

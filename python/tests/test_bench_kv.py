@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bench kv`: how bars come about, and small runs with real nodes and peers."""
+"""`wherry bench kv`: how bars are computed, and small runs with real nodes and peers."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_what_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def contest(ours: dict[int, list[float]], theirs: dict[int, list[float]], monkeypatch: pytest.MonkeyPatch) -> Contest:
-    """By size, p50 in each round; rates are 1 / p50, depths are sizes."""
+    """A contest from the p50 of each round by size. Rates are 1 / p50; a depth stands for its size."""
     one = Contest([], Effort(3, 0.1, 0.1), lambda text: None)
     found = {
         ("wherry" if whose is ours else "redis", "read", 64 if deep else size, size if deep else 1): [
@@ -260,7 +260,7 @@ def test_real_nodes_beside_real_peers(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.agent
 def test_etcd_keeps_its_leader_when_others_have_the_cores(tmp_path: Path) -> None:
-    """A leader that did not run for some seconds is not replaced, and refuses no call."""
+    """etcd keeps a leader that did not run for some seconds, and the leader still accepts every call."""
     cores = frozenset(os.sched_getaffinity(0))
     with ExitStack() as stack:
         etcd = stores.Etcd(stack, tmp_path)
@@ -281,7 +281,7 @@ def test_etcd_keeps_its_leader_when_others_have_the_cores(tmp_path: Path) -> Non
 @pytest.mark.agent
 @pytest.mark.usefixtures("namespaces")
 def test_past_the_kernel_beside_redis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On machines that are cabled to each other, as namespaces."""
+    """Runs on namespaces that stand for machines with a direct cable."""
     monkeypatch.setattr(software, "QUICK", Effort(rounds=1, seconds=0.05, trial_seconds=0.02))
     bench = bench_kv.run(tmp_path / "k.json", quick=True, only=["software_xdp"], progress=QUIET)
     assert isinstance(bench, KvBench)
@@ -291,7 +291,7 @@ def test_past_the_kernel_beside_redis(tmp_path: Path, monkeypatch: pytest.Monkey
         ("wherry", "veth", "xdp"), ("redis", "veth", "sockets"),
     }  # fmt: skip
     assert len(rows) == 8
-    # How many times is not for a test that shares the machine with others.
+    # The ratios have no threshold here, because other tests share the machine.
     assert bench.bars["sw_read_xdp_vs_redis"].value > 0
     assert bench.bars["sw_leader_write_xdp_vs_redis_wait"].value > 0
 
@@ -299,7 +299,7 @@ def test_past_the_kernel_beside_redis(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.agent
 def test_real_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_kv, "QUICK_KILLS", 1)
-    # A busy machine gives each process its turn after tens of milliseconds.
+    # On a busy machine, a process may wait tens of milliseconds for a core.
     timings = failover.TIMINGS | {"tight": failover.Timing(80, 5, 400)}
     monkeypatch.setattr(failover, "TIMINGS", timings)
     monkeypatch.setattr(failover, "READY_S", 300.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The benchmark program itself, as `wherry bench move` runs it. test_cli.py tests the command around it."""
+"""The benchmark program, as `wherry bench move` runs it. test_cli.py tests the command itself."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bench probe`: how its bars come about, and its chapters of the report."""
+"""`wherry bench probe`: how its bars are computed, and its chapters of the report."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_bars_say_what_was_measured() -> None:
 
 
 def written(size: int, kind: str, ratios: list[float]) -> dict[str, Any]:
-    """A row of bench_move, or of bench_route."""
+    """A row as bench_move or bench_route writes it."""
     common = {"size": size, "memory": kind, "placement": kind, "ratios": ratios}
     return common | {"default_gbps": 10.0, "profile_gbps": 11.0, "default_mmps": 1.0, "profile_mmps": 2.0,
                      "turn_ratios": [4.0] * len(ratios), "paced_ratios": [1.0] * len(ratios)}  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bench route`: the command around the program, and the program itself."""
+"""`wherry bench route`: the command, and the program that it runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def script(path: Path, text: str) -> Path:
 
 @pytest.fixture
 def built(tmp_path: Path, route: Document, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A bench_route that writes a valid document without applications, and its command line beside it."""
+    """A fake bench_route that writes a valid document without applications, and saves its command line."""
     route["results"].pop("applications")
     route["bars"].pop("offload_speedup_transport")
     program = script(
@@ -100,7 +100,7 @@ def test_applications_take_turns_and_become_ratios(
     assert set(rows) == set(measured.APPLICATIONS)
     row = rows["histogram"]
     assert (row.speedup, row.inline_speedup) == (2.0, 4.0)
-    assert row.network_share == pytest.approx(8.0 / 100.0)  # 1 GB in a second, over a link of 100 Gbit/s
+    assert row.network_share == pytest.approx(8.0 / 100.0)  # 1 GB in 1 s over a link of 100 Gbit/s
     assert row.average_transfer == 20_000
     assert (row.mc_ratio, row.mc_estimate, row.mc_missing, row.category) == (1.5, None, "", "balanced")
     row_without = rows["transport"]
@@ -231,7 +231,7 @@ def agents_of(mark: str) -> list[int]:
 @pytest.mark.agent
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_agents_end_with_the_program_however_it_ends(tmp_path: Path, number: signal.Signals) -> None:
-    """Most of them stand still, and would not notice."""
+    """Most agents are stopped (SIGSTOP), and would not notice that the program has ended."""
     mark = f"MARK_OF_TEST={os.getpid()}-{time.monotonic_ns()}"
     environment = os.environ | dict([mark.split("=", 1)])
     line = [str(paths.built("bench", "bench_route")), "--json", str(tmp_path / "r.json"), "--quick"]

@@ -68,7 +68,7 @@ def test_unknown_keys_are_ignored(move: Document) -> None:
 
 
 def change(path: str, value: Any) -> Callable[[Document], None]:
-    """Sets, or with `...` removes, the value at `path`: "results.flight.0.size"."""
+    """Sets the value at `path`, such as "results.flight.0.size"; the value `...` removes it."""
 
     def apply(document: Document) -> None:
         *parents, last = path.split(".")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps: arrays that are bound once and posted again and again."""
+"""Steps: arrays that are bound once and posted repeatedly."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_arrays_live_until_what_is_in_flight_has_arrived(bench: Bench) -> None:
         gc.collect()
         assert gone() is not None
     bench.session.drain(WAIT)
-    stream.offload({"x": np.zeros(1)}).wait(WAIT)  # which releases frames that have arrived
+    stream.offload({"x": np.zeros(1)}).wait(WAIT)  # this post releases frames that have arrived
     gc.collect()
     assert gone() is None
     assert np.array_equal(bench.read(name)[0].batch["x"], np.full(1000, 5.0))

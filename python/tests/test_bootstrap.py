@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The launcher's bootstrap server with peers that do not keep to the protocol."""
+"""The launcher's bootstrap server with peers that violate the protocol."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bypass` on machines that are trees of files: its findings, output and exit status."""
+"""`wherry bypass` on simulated sysfs trees: its findings, output and exit status."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WINDOW = 0x38_0000_0000
 
 @dataclass
 class Machine:
-    """An 82599 and a card behind a switch, as sysfs shows them."""
+    """The sysfs tree of a machine with an 82599 NIC and a card behind a switch."""
 
     root: Path
     acs: int = 0
@@ -88,19 +88,19 @@ class Machine:
 
 
 def program(name: str, sysfs: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """The program itself: the command line does not offer another /sys."""
+    """Runs the program directly, because `wherry bypass` has no option for another /sys."""
     command = [built("wherry-bypass"), name, "--sysfs", str(sysfs), "--directory", str(sysfs / "run"), *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 def probe(sysfs: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Of the commands, the one that changes nothing."""
+    """Runs `probe`, the only command that does not change anything."""
     return program("probe", sysfs, *words)
 
 
 def answer(done: subprocess.CompletedProcess[str], command: str, status: int, cause: str) -> dict[str, Any]:
-    """The output of --json, which begins with the same fields for every outcome; docs/guide/bypass-host.md, "For
-    programs"."""
+    """Checks the first fields of a --json output, which are the same for every outcome (docs/guide/bypass-host.md, "For
+    programs"); returns the output."""
     document: dict[str, Any] = json.loads(done.stdout)
     assert list(document)[:4] == ["command", "exit_status", "cause", "error"], document
     assert done.returncode == status, done.stderr
@@ -110,7 +110,7 @@ def answer(done: subprocess.CompletedProcess[str], command: str, status: int, ca
 
 
 def verdict(sysfs: Path) -> tuple[int, dict[str, Any]]:
-    """Exit status and the JSON of a probe."""
+    """The exit status and the JSON output of `probe`."""
     done = probe(sysfs, "--json")
     return done.returncode, json.loads(done.stdout)
 
@@ -168,7 +168,7 @@ def test_wrong_words_end_with_2(tmp_path: Path) -> None:
 
 
 NOT_THERE, KNOWN, OTHER = "0000:09:00.0", "0000:03:00.0", "0000:04:00.0"
-"""In Machine: no function, the NIC, the card."""
+"""PCI addresses in Machine: of no function, of the NIC, of the card."""
 
 
 def test_what_is_not_there_ends_with_3_and_says_so_to_programs(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_program_that_cannot_be_started_is_an_answer_too(tmp_path: Path) -> No
 
 
 def command(*words: str, of: str = "") -> subprocess.CompletedProcess[str]:
-    """`wherry bypass`, with the program of this build, or another."""
+    """Runs `wherry bypass` with the program of this build, or with the program `of`."""
     environment = os.environ | {"WHERRY_BYPASS": of or built("wherry-bypass")}
     whole = [sys.executable, "-m", "wherry", "bypass", *words]
     return subprocess.run(whole, env=environment, capture_output=True, text=True, timeout=60, check=False)
@@ -243,11 +243,11 @@ def test_the_command_line_passes_words_and_status_on(tmp_path: Path) -> None:
     assert nothing.returncode == 3
     assert "wherry bypass up" in nothing.stderr
     assert command("down", "--directory", str(tmp_path)).returncode == 0
-    assert command("probe", "--nic", "eth0").returncode in (2, 3)  # 3: a machine that has no card comes first
+    assert command("probe", "--nic", "eth0").returncode in (2, 3)  # 3: the machine has no card, which is checked first
 
 
 def test_down_mends_what_a_killed_process_left(tmp_path: Path) -> None:
-    """Of functions that are gone meanwhile; the fake kernel of the C++ tests has them bound."""
+    """Here the functions no longer exist. The C++ tests, with a fake kernel, cover functions that are still bound."""
     record = {"pid": 1 << 22, "started": 1, "nic": "0000:03:00.0", "card": "0000:04:00.0", "lent": []}
     (tmp_path / "0000:03:00.0.json").write_text(json.dumps(record))
     ended = command("status", "--directory", str(tmp_path))
@@ -258,7 +258,8 @@ def test_down_mends_what_a_killed_process_left(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_ends_the_program_and_the_command(tmp_path: Path) -> None:
-    """The command waits for the program, which gives back; here it is one that waits for ever."""
+    """On Ctrl-C the command waits for the program, which gives the functions back. This fake program never ends by
+    itself."""
     sleeper = tmp_path / "sleeper"
     sleeper.write_text("#!/bin/sh\ntrap 'exit 0' INT\necho ready\nwhile :; do sleep 0.1; done\n")
     sleeper.chmod(0o755)
@@ -273,7 +274,7 @@ def test_ctrl_c_ends_the_program_and_the_command(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_ends_a_program_that_was_stopped(tmp_path: Path) -> None:
-    """`up` may be stopped, and Ctrl-C still gives both back."""
+    """If `up` was stopped (SIGSTOP), Ctrl-C still gives both functions back."""
     sleeper = tmp_path / "sleeper"
     sleeper.write_text("#!/bin/sh\ntrap 'exit 0' INT\necho $$\nwhile :; do sleep 0.1; done\n")
     sleeper.chmod(0o755)

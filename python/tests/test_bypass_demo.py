@@ -25,7 +25,8 @@ from wherry.system import paths
 PINGS = 20
 KEYS = 8
 
-# Hand-made echo requests of all sizes, each with its own contents; then the store, by its ordinary client.
+# Sends hand-made echo requests of all sizes, each with different contents, then uses the store through its usual
+# client.
 TRAFFIC = f"""
     import json, os, random, socket, struct
     from wherry.kv import Client
@@ -62,14 +63,14 @@ TRAFFIC = f"""
 
 @pytest.fixture(autouse=True)
 def program(namespaces: None) -> Path:
-    """It, where it was built and can be run."""
+    """The program bypass_demo. Skips if it was not built or cannot run here."""
     if not os.path.exists("/dev/net/tun"):
         pytest.skip("no /dev/net/tun: the kernel has no TAP devices")
     return built_rtl("demo/bypass_demo")
 
 
 class Place:
-    """The place of a demonstration, and the things that must be empty afterwards."""
+    """A directory for the demo, and checks that nothing of it remains afterwards."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -84,7 +85,7 @@ class Place:
         return subprocess.run(self.command(*words), env=self.environment, capture_output=True, text=True, check=False)
 
     def traffic(self, *words: str) -> dict[str, Any]:
-        """The last figures, after all of the traffic was right."""
+        """Runs the demo with TRAFFIC, all of which must succeed; returns the demo's last figures."""
         done = self.run(*words, "--json", "--", sys.executable, "-c", textwrap.dedent(TRAFFIC))
         assert done.returncode == 0, done.stdout + done.stderr
         assert json.loads(done.stderr.splitlines()[-1]) == {"right": PINGS, "found": KEYS}
@@ -109,7 +110,7 @@ class Place:
 
 @pytest.fixture
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For programs that take the place of the machine's."""
+    """A directory for programs that replace those of the machine."""
     return tmp_path_factory.mktemp("tools")
 
 
@@ -127,7 +128,7 @@ def check(figures: dict[str, Any], nic: str, core: str) -> None:
     assert answered["arp"] >= 1
     assert answered["kv"] >= 2 * KEYS
     assert figures["frames_out"] == sum(answered.values())
-    # A client asks again before an answer has come through the simulation; the core answers a write once.
+    # A client repeats a request before its answer comes through the slow simulation. The core answers a write once.
     assert figures["frames_in"] >= figures["frames_out"] + figures["ignored"]
     assert figures["card"]["tx_done"] == figures["frames_out"]
     assert figures["card"]["rx_frames"] == figures["frames_in"]
@@ -160,7 +161,7 @@ def test_igb_answers_likewise(place: Place) -> None:
     check(place.traffic("--nic", "igb", "--qemu", str(qemu)), "igb", "rtl")
 
 
-@pytest.mark.may_lack  # not every machine allows user namespaces
+@pytest.mark.may_lack  # some machines do not allow user namespaces
 @pytest.mark.timeout(120)
 def test_where_no_network_namespace_is_allowed_a_user_namespace_is_enough(place: Place, tools: Path) -> None:
     user = ["unshare", "--user", "--map-root-user", "--net"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry-bypass` in a Linux guest with an IOMMU, a NIC of QEMU, and the Verilated core. docs/guide/bypass-host.md."""
+"""`wherry-bypass` in a Linux guest with an IOMMU, QEMU's NIC and the Verilated core. docs/guide/bypass-host.md."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 from wherry.system import paths
 
 FRAMES = 100
-LACKING = 77  # of tools/guest/run.py
+LACKING = 77  # exit status of tools/guest/run.py
 
 
 @pytest.fixture(scope="module")
 def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Of one run, whose guest is made of packages that build/guest keeps."""
+    """The figures of one run. Its guest is built from packages that are cached in build/guest."""
     root = paths.repository()
     assert root is not None
     file = tmp_path_factory.mktemp("guest") / "figures.json"
@@ -32,7 +32,7 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 pytestmark = [
-    pytest.mark.may_lack,  # a mirror of Debian, and 71 MB of its packages
+    pytest.mark.may_lack,  # needs a Debian mirror, and 71 MB of packages
     pytest.mark.timeout(1800),
 ]
 
@@ -45,13 +45,13 @@ def test_a_stopped_program_expect_the_card_answers_and_no_time_is_used(figures: 
 
 
 def test_set_up_expect_less_than_a_minute(figures: dict[str, Any]) -> None:
-    # The threshold is thirty times the usual time, so a busy machine stays below it, too.
+    # The threshold is 30 times the usual time, so that a busy machine meets it, too.
     assert figures["guest_setup_s"] <= 60
 
 
 def test_after_each_end_expect_the_kernels_driver_passes_traffic(figures: dict[str, Any]) -> None:
     assert figures["wrong"] == []
-    assert figures["pings"] >= 4 * 3  # four times three, and requests for the address
-    # A killed program's card is reset with it, so no frame inside it may come out.
+    assert figures["pings"] >= 4 * 3  # four times three, plus ARP requests
+    # The card is reset when its program is killed, so no frame inside it may be sent.
     assert {turn["uninvited"] for turn in figures["turns"]} == {0}
     assert not figures["mapped_after_down"]

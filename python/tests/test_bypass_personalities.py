@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NIC personalities in Python, against values written by hand from the headers of DPDK (drivers/net/intel)."""
+"""The NIC personalities in Python, against values that were copied by hand from DPDK's headers (drivers/net/intel)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wherry.system import paths
 def test_tail_registers_are_those_of_the_drivers() -> None:
     tails = {name: (p.rx_tail_offset, p.tx_tail_offset) for name, p in personalities.PERSONALITIES.items()}
     assert tails["e1000e"] == (0x02818, 0x03818)  # E1000_RDT(0), E1000_TDT(0)
-    assert tails["igb"] == (0x0C018, 0x0E018)  # the same from queue 4 on, less 4 * 0x40
+    assert tails["igb"] == (0x0C018, 0x0E018)  # E1000_RDT(4) and E1000_TDT(4), less 4 * 0x40
     assert tails["ixgbe"] == (0x01018, 0x06018)  # IXGBE_RDT(0), IXGBE_TDT(0)
     assert tails["ixgbevf"] == (0x01018, 0x02018)  # IXGBE_VFRDT(0), IXGBE_VFTDT(0)
     assert tails["i40e"] == (0x128000, 0x108000)  # I40E_QRX_TAIL(0), I40E_QTX_TAIL(0)
@@ -51,7 +51,7 @@ def test_every_device_has_a_personality() -> None:
 
 
 def test_a_transmit_descriptor_is_made_of_the_table() -> None:
-    # 300 bytes, EOP, RS; bytes as in src/bypass/descriptor_test.cpp.
+    # A descriptor of 300 bytes with EOP and RS. The bytes are those of src/bypass/descriptor_test.cpp.
     golden = {"e1000e": "2c01102b00000000", "ixgbe": "2c01302b00004b00", "i40e": "70000000b0040000"}
     for name, expected in golden.items():
         p = personalities.PERSONALITIES[name]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bypass card behind QEMU's NICs, which are independent DMA engines. docs/design/bypass-qemu.md."""
+"""The bypass card behind QEMU's NICs, which are DMA engines that were written independently.
+docs/design/bypass-qemu.md."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def program() -> str:
 
 
 def newer_qemu() -> str:
-    """QEMU 10, where tools/qemu-backports.sh unpacks it."""
+    """The path of QEMU 10, which tools/qemu-backports.sh unpacks."""
     root = paths.repository()
     assert root is not None
     qemu = root / ".venv" / "qemu-backports" / "usr" / "bin" / "qemu-system-x86_64"
@@ -41,7 +42,7 @@ def newer_qemu() -> str:
 
 
 def run(figures: Path, *arguments: str) -> dict[str, Any]:
-    """The figures of a run; its own words if it fails."""
+    """Runs the program and returns its figures. A failure shows the program's output."""
     line = [program(), "--json", str(figures), *arguments]
     done = subprocess.run(line, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     assert done.returncode == 0, done.stdout
@@ -61,7 +62,7 @@ def check(figures: dict[str, Any], nic: str, core: str = "twin") -> None:
             assert phases[f"{event}, {way}"]["balanced"]
             after = phases[f"after {event}, {way}"]
             assert after["returned"] == after["replies"] > 0
-    # Rings of 64 descriptors went round many times; nothing came where it should not.
+    # The rings of 64 descriptors wrapped many times, and no frame arrived in a wrong place.
     assert figures["counters"]["rx_frames"] > FRAMES
     assert figures["counters"]["rx_damaged"] == figures["counters"]["rx_too_long"] == 0
 
@@ -91,7 +92,7 @@ def test_igb_echoes_every_frame_and_survives_what_happens_to_it(tmp_path: Path) 
     check(run(tmp_path / "figures", "--frames", str(FRAMES), "--nic", "igb", "--qemu", newer_qemu()), "igb")
 
 
-@pytest.mark.may_lack  # Debian 12's QEMU sends no frame from several buffers
+@pytest.mark.may_lack  # Debian 12's QEMU cannot send a frame from several buffers
 @pytest.mark.timeout(300)
 def test_e1000e_of_a_newer_qemu_sends_long_frames_whole(tmp_path: Path) -> None:
     figures = run(tmp_path / "figures", "--frames", "200", "--no-events", "--qemu", newer_qemu())
@@ -139,7 +140,7 @@ def ended(pid: int) -> bool:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """A run that would take hours, in the middle of its traffic; and its QEMU."""
+    """A run that would take hours, once its traffic has started, and the pid of its QEMU."""
     with subprocess.Popen(
         [program(), "--frames", "100000000"],
         cwd=tmp_path,
@@ -154,7 +155,7 @@ def running(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 def busy(qemu: int) -> bool:
-    """It is QEMU, no longer one that only says its version."""
+    """Whether `qemu` is the QEMU of the run, not one that only prints its version."""
     try:
         return b"x-pci-proxy-dev" in Path(f"/proc/{qemu}/cmdline").read_bytes()
     except OSError:

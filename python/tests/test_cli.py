@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line without an agent; test_agent_cli.py has the rest."""
+"""The command line without an agent. test_agent_cli.py tests it with one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Write = Callable[..., Path]
 
 
 def run(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """main() as a shell would see it: exit status, standard output, standard error."""
+    """Runs main(); returns what a shell would see: exit status, standard output, standard error."""
     capfd.readouterr()
     status = cli.main(list(arguments))
     out, err = capfd.readouterr()
@@ -155,7 +155,7 @@ def test_agent_that_ends_at_once_is_reported_with_its_last_words(
 
 def test_agent_that_never_becomes_ready_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     marker = tmp_path / "pid"
-    sleeper = tmp_path / "wherryd"  # a shell: it must have written its pid before its second is over
+    sleeper = tmp_path / "wherryd"  # a shell script, which must write its pid within the 1 s limit
     sleeper.write_text(f"#!/bin/sh\necho $$ > '{marker}'\nexec sleep 60\n")
     sleeper.chmod(0o700)
     monkeypatch.setenv("WHERRY_WHERRYD", str(sleeper))
@@ -208,7 +208,7 @@ def test_metrics_of_an_agent_that_does_not_answer(load_session: Callable[..., An
 
 @pytest.fixture
 def fake_bench(tmp_path: Path, move: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A bench_move that writes a valid document, and its own command line beside it."""
+    """A fake bench_move that writes a valid document, and saves its own command line."""
     text = f"""
 import json, sys
 arguments = sys.argv[1:]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Help texts: the terminal shows the text of the source."""
+"""Help texts: the terminal shows the same text as the source."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOURCES = [
 
 
 def commands() -> Iterator[list[str]]:
-    """Every command and group, as words after `wherry`."""
+    """Every command and group, as the words that follow `wherry`."""
 
     def below(command: object, words: list[str]) -> Iterator[list[str]]:
         yield words
@@ -43,7 +43,7 @@ def shown(words: list[str], columns: int) -> str:
 
 
 def words_of(text: str) -> str:
-    """Without what the layout adds: frames, indentation, line breaks."""
+    """The words of `text`, without the layout's frames, indentation and line breaks."""
     return " ".join(re.sub(r"[│╭╮╰╯─]", " ", text).split())
 
 
@@ -75,7 +75,7 @@ def test_help_shows_what_the_source_says() -> None:
 
 @pytest.mark.parametrize("words", list(commands()), ids=lambda words: " ".join(words) or "wherry")
 def test_paragraphs_fill_the_width(words: list[str]) -> None:
-    """A line ends where the next word did not fit."""
+    """A line may end only where the next word does not fit."""
     lines = [line.strip() for line in shown(words, 100).split("╭─")[0].splitlines()]
     for line, following in itertools.pairwise(lines):
         if line and following and not line.startswith("wherry ") and not line.startswith("Usage:"):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results that cannot be written, and Ctrl-C at any moment: one line and a known exit status, never a traceback."""
+"""If results cannot be written, or at Ctrl-C, a command prints one line and ends with a known exit status. It never
+prints a traceback."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from kvclusters import KvHome
 from wherry.system import paths
 
 OUTPUT_LOST = 74
-"""docs/reference: EX_IOERR of sysexits.h."""
+"""EX_IOERR of sysexits.h, as in docs/reference."""
 WHERRY = [sys.executable, "-m", "wherry"]
 OUTPUTS = {"full": "exec {0} >/dev/full", "closed": "exec {0} >&-"}
 
@@ -28,7 +29,7 @@ OUTPUTS = {"full": "exec {0} >/dev/full", "closed": "exec {0} >&-"}
 def without_output(
     how: str, *words: str, environment: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """`wherry` by a shell that gives it a standard output which takes nothing."""
+    """Runs `wherry` from a shell with a standard output that cannot be written."""
     line = OUTPUTS[how].format('"$@"')
     return subprocess.run(
         ["sh", "-c", line, "sh", *WHERRY, *words],
@@ -63,14 +64,14 @@ def test_a_write_whose_result_cannot_be_printed_says_that_it_took_effect(home: K
         assert done.returncode == OUTPUT_LOST, done.stderr
         assert "Traceback" not in done.stderr
         assert "standard output: " in done.stderr
-    # A delete prints nothing, so nothing is lost.
+    # `delete` does not print anything, so no output is lost.
     assert without_output(how, "kv", "delete", "2", environment=home.environment).returncode == 0
     assert home.run("get", "2").returncode == 1
     home.ok("down")
 
 
 def without_input(*words: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """`wherry` by a shell that closes its standard input."""
+    """Runs `wherry` from a shell that closes its standard input."""
     return subprocess.run(
         ["sh", "-c", 'exec "$@" <&-', "sh", *WHERRY, *words],
         env=environment,
@@ -86,7 +87,7 @@ def test_a_job_whose_launcher_has_no_standard_input_runs_with_an_empty_one(jobs:
     assert "Traceback" not in done.stderr
     if command == "run":
         assert (done.returncode, sorted(done.stdout.splitlines()), done.stderr) == (0, ["[0] end", "[1] end"], "")
-    else:  # `cat` is not a rank of Wherry, so there is no advice
+    else:  # `cat` is not a rank of Wherry, so no advice is printed
         assert "AttributeError" not in done.stderr
         assert "[0] end" in done.stdout
 
@@ -150,7 +151,7 @@ def test_a_report_that_cannot_be_written_names_the_file(tmp_path: Path, move: di
 def test_a_job_whose_output_nobody_takes_ends(jobs: Jobs) -> None:
     done = without_output("full", "run", "--nodes", "2", "--", "echo", "x", environment=jobs.environment)
     assert (done.returncode, done.stderr) == (OUTPUT_LOST, "wherry run: standard output: No space left on device\n")
-    # Standard error alone is no reason.
+    # If only standard error is full, the command still succeeds.
     done = subprocess.run(
         [
             "sh",
@@ -199,23 +200,23 @@ def test_ctrl_c_while_modules_are_imported_is_exit_130_without_a_traceback(tmp_p
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_job_that_is_ended_early_leaves_no_directory(jobs: Jobs, number: signal.Signals) -> None:
-    """At moments spread over the start: the outcome must be the same at each."""
+    """Sends the signal at several times during the start. The outcome must always be the same."""
     for step in range(12):
         process = jobs.start("--nodes", "2", "--placement", "host", "--", "sleep", "60")
         if step < 6:
             time.sleep(0.06 * step)
-        else:  # as soon as its directory is there
+        else:  # as soon as its directory exists
             assert eventually(lambda: any(e.name.startswith("wherry-run-") for e in jobs.temporary.iterdir()))
             time.sleep(0.002 * (step - 6))
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
-        # Python's own first milliseconds, before any line of Wherry runs, are Python's.
+        # A traceback without "wherry" comes from Python's start, before any code of Wherry runs.
         assert "Traceback" not in err or "wherry" not in err, err
     jobs.expect_nothing_left()
 
 
 def test_the_installed_command_begins_where_ctrl_c_is_expected() -> None:
-    """What pip and tools/setup.sh make a command of."""
+    """The entry point from which pip and tools/setup.sh make the command."""
     root = paths.repository()
     assert root is not None
     assert 'wherry = "wherry.__main__:main"' in (root / "pyproject.toml").read_text()

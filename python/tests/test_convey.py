@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C interfaces of route: conveyors, and route.h. Each program checks its input, and ends its job if it is wrong."""
+"""The C interfaces of route: conveyors, and route.h. Each program checks what it received, and ends its job if that is
+wrong."""
 
 from __future__ import annotations
 
@@ -27,9 +28,9 @@ PROGRAMS = [
 ]
 SHAPES = [(1, 2), (2, 2)]
 PARTS = {f"route_convey_{name}": ["10"] for name in ("histogram", "gather", "elastic")}
-"""Makes these programs do a tenth of the work. In buffers of a kilobyte a few items cost a switch between ranks, and
-the full work takes more than a minute of CPU time. All are still thousands of buffers; other tests do all in larger
-ones."""
+"""Programs that do a tenth of their work. In buffers of 1 KiB, every few items cost a switch between ranks, and the
+full work takes more than a minute of CPU time. A tenth still fills thousands of buffers. Other tests do the full work
+in larger buffers."""
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every skip is reported, and in CI a test that can run must not be skipped. Failures are listed last, by
-themselves."""
+"""The report lists every skipped test. In CI, a test that can run must not be skipped. Failures are listed at the end,
+in their own section."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dataset as Dask's partitions: values, types, errors; and a real cluster beside a LAMMPS run that loses a rank."""
+"""A dataset as Dask's partitions: values, types and errors. Also a real cluster beside a LAMMPS run that loses a
+rank."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ PATIENT = {
     "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "1h",
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
 }
-"""The cluster's settings: time limits only for hangs, and little work beside the tasks."""
+"""The cluster's settings: time limits that only end hangs, and little background work."""
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +48,7 @@ def in_this_process() -> Any:
 
 
 def expected(*tags: int) -> pd.DataFrame:
-    """What the three agents of `files` hold, in Dask's form."""
+    """The rows of the three agents in `files`, in the form that Dask returns."""
     rows = []
     for tag in tags:
         for agent in range(3):
@@ -81,7 +82,7 @@ def test_columns_and_rows_are_chosen_by_the_agents(
     files: list[str],  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Dask's own choice of columns reaches them, too."""
+    """The columns that Dask selects are also selected in the requests to the agents."""
     asked: list[list[str]] = []
 
     def spy(*arguments: Any, **named: Any) -> Any:
@@ -158,7 +159,7 @@ def test_a_frame_that_has_gone_is_an_error(agent: Agent) -> None:
                 with pytest.raises(wherry.NotFound, match="was opened anew"):
                     planned.compute()
                 planned = short.to_dask()
-            # The same columns, rows, tag and sequence number.
+            # The new stream has the same columns, rows, tag and sequence number.
             with session.stream("short", {"x": np.ones(20)}) as last:
                 for tag in (1, 2):
                     last.offload({"x": np.ones(20)}, tag=tag).wait(WAIT)
@@ -174,7 +175,8 @@ def test_a_cluster_reads_the_complete_steps_of_a_run_that_lost_a_rank(
     plugin: Path,  # noqa: F811
     agent: Agent,
 ) -> None:
-    """Four MPICH ranks, 100 steps. Rank 2 dies in step 60: it has posted the positions, and not the velocities."""
+    """Four MPICH ranks, 100 steps. Rank 2 dies in step 60, after it posted the positions and before it posts the
+    velocities."""
     options = f"agent {agent.session_file} keep 0"
     truth = tmp_path / "truth.txt"
     text = INPUT.format(plugin=plugin, truth=truth, options=options, steps=100, every=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry demo`: results that it calls right are right. test_wheel.py runs all of it, from a wheel."""
+"""`wherry demo`: the results that it reports as right are right. test_wheel.py runs the whole demo from a wheel."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_ctrl_c_ends_it_and_what_it_has_started(tmp_path: Path, wherryd: Path) -
             time.sleep(0.01)
         demo.send_signal(signal.SIGINT)
         said = demo.communicate(timeout=60)
-    # It may have come to its end already: then it has passed.
+    # The demo may have ended before the signal; then it has passed.
     assert demo.returncode in (0, 130), said
     assert "Traceback" not in said[1]
     deadline = time.monotonic() + 30

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The systemd unit: its settings fit the agent, and systemd understands it. And the environment of CI."""
+"""The systemd unit: the agent accepts its settings, and systemd accepts the unit. Also the environment of CI."""
 
 import configparser
 import os
@@ -26,7 +26,7 @@ def service() -> configparser.SectionProxy:
 
 @pytest.fixture
 def settings(service: configparser.SectionProxy, wherryd: Path) -> dict[str, dict[str, str]]:
-    """What the unit's command line resolves to, with the configuration file that is delivered beside it."""
+    """The agent's settings from the unit's command line and the configuration file beside the unit."""
     _, *arguments = shlex.split(service["ExecStart"])
     assert arguments[:2] == ["--config", "/etc/wherry/wherryd.toml"]
     line = [str(wherryd), "--config", str(DEPLOY / "wherryd.toml"), *arguments[2:], "--dump-config"]
@@ -70,7 +70,8 @@ def test_systemd_understands_it(wherryd: Path, tmp_path: Path) -> None:
 
 
 def test_agents_start_in_the_environment_that_tests_set(wherryd: Path) -> None:
-    """An agent refuses variables of its own name that it does not know: those of CI and ctest have others."""
+    """An agent refuses unknown variables that begin with its own prefix, so the variables of CI and ctest must have
+    other names."""
     root = DEPLOY.parent
     sets = dict(re.findall(r"^([A-Z_]+)=(\S+) make", (root / ".ci/run").read_text(), re.MULTILINE))
     assert sets

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The container file: hadolint, which includes ShellCheck, finds no fault in it, and the files that it takes from the
-checkout exist. No image is built here."""
+"""The container file: hadolint, which includes ShellCheck, does not find any fault, and the files that it copies from
+the checkout exist. These tests do not build an image."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ HADOLINT = Path(sys.prefix) / "bin" / "hadolint"
 
 
 def instructions(text: str) -> list[tuple[str, str]]:
-    """Instructions with their arguments, lines joined, comments left out."""
+    """The instructions and their arguments, with lines joined and without comments."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     joined = "\n".join(lines).replace("\\\n", " ")
     return [(name, rest.strip()) for name, _, rest in (line.partition(" ") for line in joined.splitlines() if line)]
 
 
 def stages() -> dict[str, list[tuple[str, str]]]:
-    """By name; the last one's is its image's."""
+    """The instructions of each stage, by the name of the stage; the last stage has the name of its image."""
     found: dict[str, list[tuple[str, str]]] = {}
     for name, rest in instructions(FILE.read_text()):
         if name == "FROM":
@@ -65,7 +65,7 @@ def test_the_wheel_is_made_by_the_makefiles_rule_without_the_tests_packages() ->
     shown = subprocess.run(["make", "-n", *command.split()[1:]], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "tools/wheel.py --build build/portable" in shown.stdout
     assert "tools/setup.sh" not in shown.stdout
-    # What tools/wheel.py runs, and requirements-run.lock does not have.
+    # The packages that tools/wheel.py runs and that requirements-run.lock lacks.
     (install,) = [rest for name, rest in stages()["build"] if name == "RUN" and "requirements.lock" in rest]
     found = re.search(r"grep -E '([^']+)'", install)
     assert found
@@ -77,7 +77,7 @@ def test_the_wheel_is_made_by_the_makefiles_rule_without_the_tests_packages() ->
 def test_debian_packages_of_the_image_are_those_of_the_project_and_the_systems() -> None:
     known = (ROOT / "tools" / "debian-packages.txt").read_text().split()
     of_the_wheel = ["libstdc++6", "zlib1g"]
-    """What test_wheel.py lets the wheel take from the system, besides glibc, which is always there."""
+    """The system libraries that test_wheel.py allows the wheel to use, besides glibc, which is always present."""
     (install,) = [rest for name, rest in stages()["debian:12-slim"] if name == "RUN" and "apt-get install" in rest]
     found = re.search(r"--no-install-recommends ([^&]+)", install)
     assert found

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Kubernetes example of kv: its objects are valid by Kubernetes' own schemas, they fit each other and the cluster
-file, and their containers' commands, run on this machine's loopback, are a cluster. No Kubernetes runs here."""
+"""The Kubernetes example of kv. Its objects are valid by Kubernetes' own schemas, and match each other and the cluster
+file. Their containers' commands form a cluster on this machine's loopback interface. These tests do not run
+Kubernetes."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.agent
 MANIFEST = DEPLOY / "kubernetes" / "kv.yaml"
 VERSIONS = ("1.29", "1.33", "1.37")
 WAYS, LINE_BYTES = 4, 64
-"""Locations of a bucket, and the bytes of a bucket beside its values (docs/guide/kv.md, "The cluster file")."""
+"""Ways of a bucket, and the bytes of a bucket besides its values (docs/guide/kv.md, "The cluster file")."""
 PASSWORD = "a-password-of-the-test"
 Object = dict[str, Any]
 
@@ -44,7 +45,7 @@ def objects() -> dict[tuple[str, str], Object]:
 
 @pytest.fixture(scope="module")
 def cluster(objects: dict[tuple[str, str], Object], tmp_path_factory: pytest.TempPathFactory) -> cluster_file.Cluster:
-    """The cluster file of the ConfigMap, as the programs read it."""
+    """The cluster file in the ConfigMap, as the programs read it."""
     file = tmp_path_factory.mktemp("config") / "kv.toml"
     file.write_text(objects["ConfigMap", "wherry-kv"]["data"]["kv.toml"])
     return cluster_file.load(file)
@@ -88,7 +89,7 @@ def test_the_nodes_are_those_of_the_cluster_file(
     assert apart["topologyKey"] == "kubernetes.io/hostname"
     assert apart["labelSelector"] == nodes["spec"]["selector"]
     assert objects["PodDisruptionBudget", "wherry-kv-node"]["spec"]["selector"] == nodes["spec"]["selector"]
-    # An empty cluster begins when all have reported; so none may wait until another one serves.
+    # An empty cluster starts when all nodes have reported, so no node may wait until another node serves.
     assert nodes["spec"]["podManagementPolicy"] == "Parallel"
     assert "livenessProbe" not in container(objects, "node")
 
@@ -138,8 +139,8 @@ def test_a_pod_is_whole_and_may_do_little(objects: dict[tuple[str, str], Object]
 
 
 class Pods:
-    """The containers' commands as processes of this machine. Each pod has its own files, and each machine its own
-    address of the loopback."""
+    """Runs the containers' commands as processes on this machine. Each pod has its own files, and each simulated
+    machine its own loopback address."""
 
     def __init__(self, objects: dict[tuple[str, str], Object], directory: Path) -> None:
         self.directory = directory
@@ -159,7 +160,7 @@ class Pods:
         root = self.directory / pod
         if not root.exists():
             for folder in ("etc/wherry", "etc/wherry-resp", "run/wherry", "var/lib/wherry"):
-                (root / folder).mkdir(parents=True, mode=0o770)  # as volumes with fsGroup are
+                (root / folder).mkdir(parents=True, mode=0o770)  # like volumes with fsGroup
             for name, text in self._objects["ConfigMap", "wherry-kv"]["data"].items():
                 (root / "etc/wherry" / name).write_text(self._text(text, root))
             (root / "etc/wherry-resp/password").write_text(PASSWORD)
@@ -174,7 +175,7 @@ class Pods:
         return os.environ | {"HOST_IP": f"127.0.1.{machine}"}
 
     def probe(self, role: str, pod: str, machine: int) -> subprocess.CompletedProcess[str]:
-        """The container's readiness probe, in a pod on a machine."""
+        """Runs the readiness probe of a role's container, for a pod on a machine."""
         words = container(self._objects, role)["readinessProbe"]["exec"]["command"]
         return subprocess.run(
             self.command(pod, words), env=self.environment(machine), capture_output=True, text=True, check=False
@@ -184,7 +185,7 @@ class Pods:
 def test_the_containers_are_a_cluster(objects: dict[tuple[str, str], Object], tmp_path: Path) -> None:
     pods = Pods(objects, tmp_path)
     machines = {"wherry-kv-node-0": 12, "wherry-kv-node-1": 11, "wherry-kv-node-2": 13}
-    """As the scheduler happened to place them: a pod's ordinal is not its node's number."""
+    """One possible placement by the scheduler, in which a pod's ordinal differs from its node's number."""
 
     def ready(role: str, pod: str, machine: int) -> Callable[[], bool]:
         return lambda: pods.probe(role, pod, machine).returncode == 0

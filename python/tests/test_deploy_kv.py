@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The systemd units of kv: systemd understands them, they grant only the documented rights, and they start a cluster
-that serves, lists its keys, and ends on request."""
+"""The systemd units of kv: systemd accepts them, and they grant only the documented rights. They start a cluster that
+serves, lists its keys, and stops on request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ NODE, KEEPER, RESP = (DEPLOY / f"wherry-kv-{name}.service" for name in ("node@",
 UNITS = (NODE, KEEPER, RESP)
 INSTANCE = "1"
 OPEN_FOR_KV = 2.0
-"""systemd's score, 0 to 10, of a service's remaining rights: wherryd, which shares memory with others, has 6.0."""
+"""systemd's exposure score, 0 to 10, of a service's remaining rights. wherryd, which shares memory with other
+processes, has 6.0."""
 
 CLUSTER = """\
 [cluster]
@@ -94,7 +95,7 @@ def test_the_programs_help_has_every_option_of_the_unit(path: Path) -> None:
 
 
 def ask(port: int, *words: bytes) -> bytes:
-    """One command of Redis' protocol, and the first line of the answer."""
+    """Sends one command in Redis' protocol; returns the first line of the answer."""
     with socket.create_connection(("127.0.0.1", port), timeout=100) as connection, connection.makefile("rb") as file:
         connection.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words))
         return file.readline()
@@ -137,7 +138,8 @@ def test_what_the_units_start_serves_and_ends_when_it_is_told_to(tmp_path: Path)
             assert client.get(7, deadline=100)[0] == b"a value"
         line = start(Unit(RESP), "listening on ", RESP_LISTEN="127.0.0.1:0")
         assert ask(int(line.rsplit(":", 1)[1]), b"SET", b"name", b"text") == b"+OK\r\n"
-        # As the head of the node's unit says: through the list of keys beside the copy of the cluster file.
+        # As the comment at the head of the node's unit describes, through the socket for listing keys beside the copy
+        # of the cluster file.
         copy = str(tmp_path / "run/wherry-kv-node-0/kv.toml")
         dump = [built("wherry-kv"), "dump", "--cluster", copy, str(tmp_path / "all.kv")]
         done = subprocess.run(dump, capture_output=True, text=True, timeout=100, check=False)

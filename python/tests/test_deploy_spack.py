@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Spack recipe, read with a stand-in for Spack's directives: it passes valid options to CMake, and names every
-library that the build looks for. Spack itself does not run here."""
+"""The Spack recipe, loaded with substitutes for Spack's directives. It passes valid options to CMake, and names every
+library that the build looks for. These tests do not run Spack."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ SPEC = re.compile(rf"[a-z][\w-]*{VERSION}( ?[+~]\w+)*|[+~]\w+|%\w+{VERSION}|\w+=
 
 
 class Recipe:
-    """What the directives of a recipe were called with. Each takes exactly the arguments of Spack's own."""
+    """Records the arguments of a recipe's directives. Each directive takes exactly the arguments of Spack's own
+    directive."""
 
     def __init__(self) -> None:
         self.variants: dict[str, bool | str] = {}
@@ -64,7 +65,7 @@ class Recipe:
 
 
 class Variants:
-    """`spec.variants` of an install with these choices."""
+    """`spec.variants` of an install with the variants `chosen`."""
 
     def __init__(self, chosen: dict[str, bool | str]) -> None:
         self._chosen = chosen
@@ -75,7 +76,8 @@ class Variants:
 
 
 class CMakePackage:
-    """The part of Spack's class that recipes call: definitions as its documentation says they look."""
+    """The part of Spack's class that recipes call. Its definitions have the form that Spack's documentation
+    describes."""
 
     def __init__(self, chosen: dict[str, bool | str]) -> None:
         self.spec = type("Spec", (), {"variants": Variants(chosen)})
@@ -93,7 +95,7 @@ class CMakePackage:
 
 @pytest.fixture(scope="module")
 def loaded() -> Iterator[tuple[Recipe, Any]]:
-    """What the recipe said, and its class."""
+    """The recorded directives of the recipe, and the recipe's class."""
     recipe = Recipe()
     api = ModuleType("spack.package")
     names = ("variant", "depends_on", "conflicts", "version", "license", "generator")
@@ -126,7 +128,7 @@ def test_its_options_are_those_of_the_build(loaded: tuple[Recipe, Any]) -> None:
         assert len(said) == len(arguments)
         assert {*said} <= known
         assert said["WHERRY_VENV"] == ("" if chosen["wheels"] == "none" else chosen["wheels"])
-        # The build refuses these together: cmake/Dependencies.cmake.
+        # The build refuses these options without the agent (cmake/Dependencies.cmake).
         with_agent = "ON" in (said["WHERRY_TESTS"], said["WHERRY_BENCH"], said["WHERRY_PYTHON"])
         assert said["WHERRY_AGENT"] == "ON" or not with_agent
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents by a hosts file, and by etcd: a real one."""
+"""Finds agents by a hosts file, and by a real etcd."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def two(make_agent: Callable[..., Agent]) -> Iterator[list[Agent]]:
-    """Two agents with the stream "s": agent k has the rows 10 k to 10 k + 9."""
+    """Two agents with the stream "s". Agent k has the rows 10 k to 10 k + 9."""
     with ExitStack() as stack:
         agents = [make_agent() for _ in range(2)]
         for number, agent in enumerate(agents):
@@ -78,7 +78,7 @@ def announce(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 
 def says(process: subprocess.Popen[str], what: str) -> None:
-    """Reads its output up to a line that contains `what`."""
+    """Reads the process's output up to a line that contains `what`."""
     assert process.stdout is not None
     said = []
     for line in process.stdout:
@@ -172,7 +172,7 @@ def test_an_entry_goes_with_its_agent_and_with_its_announcer(
     words = (f"etcd:{etcd}{prefix}", "--agent", str(two[0].session_file), "--name", "a")
     first = announce(*words)
     says(first, "announced: /wherry/ends/a")
-    first.kill()  # its entry stays for ten seconds; another announcement of the same agent replaces it
+    first.kill()  # its entry stays for 10 s; a new announcement of the same agent replaces it
     second = announce(*words)
     says(second, "announced: /wherry/ends/a")
     other = announce(words[0], "--agent", str(two[1].session_file), "--name", "a")

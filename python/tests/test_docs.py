@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of docs/: no dead link, no dead mention in the code, an index that is complete, and generated pages that
-are current. README is short, and its plot can be drawn again."""
+"""The pages of docs/: all links work, the code mentions only existing pages, the index is complete, and generated pages
+are current. README is short, and its plot can be reproduced."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ TEXTS = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.m
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 FOLDERS = {"start", "guide", "reference", "design", "project"}
 LONGEST_README = 70
-"""Lines on a screen and a half."""
+"""Lines: about a screen and a half."""
 
 
 def prose(page: Path) -> str:
-    """Without blocks of code, which may have their own brackets and parentheses."""
+    """The page without code blocks, whose brackets and parentheses are not links."""
     return re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of its headings, as GitHub makes them."""
+    """The anchors of the page's headings, as GitHub creates them."""
     titles = re.findall(r"^#+ (.+)$", prose(page), flags=re.M)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
@@ -119,5 +119,5 @@ def test_the_picture_of_top_is_drawn_by_its_tool(tmp_path: Path) -> None:
     drawn = picture.read_text()
     for words in ("particles", "melt", "serving"):
         assert words in drawn
-    # It has no fonts of a server, and no other reference.
+    # The plot does not load fonts or anything else from a server.
     assert set(re.findall(r"https?://[^\s\"\')]+", drawn)) == {"http://www.w3.org/2000/svg"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The site that `make docs` makes: complete, without dead links; and what its checkers notice."""
+"""The site that `make docs` builds is complete and without dead links. Also tests its checkers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import wherry
 
 ROOT = Path(__file__).parents[2]
 INDEX = (ROOT / "docs" / "README.md").read_text()
-pytestmark = pytest.mark.timeout(1800)  # the site takes half a minute of CPU, and a busy machine has little of it
+pytestmark = pytest.mark.timeout(1800)  # the site takes 30 s of CPU time, and far longer on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_dead_links_and_lonely_pages_are_noticed(tmp_path: Path) -> None:
 
 
 def headers_of(root: Path, change: dict[str, tuple[str, str]]) -> cpp.Headers:
-    """The headers with a text of a file replaced by another."""
+    """A copy of the public headers, with the text replacements of `change`."""
     shutil.copytree(ROOT / "include", root / "include")
     (root / "tools" / "docs_site").mkdir(parents=True)
     shutil.copy(ROOT / "tools" / "docs_site" / "Doxyfile", root / "tools" / "docs_site")

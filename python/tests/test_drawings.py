@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The drawings and photographs of docs/pictures: current, with the code's times, and small."""
+"""The drawings and photographs in docs/pictures are current and small, and show the times of the code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def words() -> list[str]:
 
 
 def test_the_leaders_death_has_the_times_of_the_guide() -> None:
-    """docs/guide/kv.md is held to the code by test_kv_defaults.py."""
+    """test_kv_defaults.py checks docs/guide/kv.md against the code."""
     guide = (ROOT / "docs" / "guide" / "kv.md").read_text()
     ping, misses, lease = (
         int(re.findall(rf"^{name} = (\d+)", guide, flags=re.M)[0]) for name in ("ping_ms", "misses", "lease_ms")
@@ -51,7 +51,7 @@ def test_the_leaders_death_has_the_times_of_the_guide() -> None:
 
 
 def test_retries_are_those_of_the_life_of_a_request() -> None:
-    """It says that a timer takes 2 ms, then 4, 8, up to 100."""
+    """The page names the timeouts of a request: 2 ms, then 4, 8, up to 100."""
     text = (ROOT / "docs" / "design" / "life-of-a-request.md").read_text()
     first, second, third, cap = map(
         int, re.findall(r"arms a timer\D+(\d+) ms, then (\d+), (\d+), up to (\d+)", text)[0]
@@ -63,7 +63,7 @@ def test_retries_are_those_of_the_life_of_a_request() -> None:
 
 
 def test_drawings_have_a_ground_of_their_own() -> None:
-    """Else their dark text would vanish on a dark page."""
+    """Without a white background their dark text could not be read on a dark page."""
     for name in drawings.pictures():
         ground = re.findall(
             r'<rect width="(\d+)" height="(\d+)" rx="6" fill="#ffffff"/>', (PICTURES / name).read_text()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/reference/fidelity.md and spec/fidelity.toml: fresh, complete, and refused if they are wrong."""
+"""docs/reference/fidelity.md and spec/fidelity.toml are current and complete. Wrong entries are refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TABLES = {"memory_access": 91, "buddy": 137, "host_bypassing": 106, "replication
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """A checkout whose spec/ may be spoiled."""
+    """A copy of the checkout in which a test may damage spec/."""
     shutil.copytree(ROOT / "spec", tmp_path / "spec")
     for folder in ("bench", "sim", "python", "docs"):
         (tmp_path / folder).symlink_to(ROOT / folder)
@@ -122,7 +122,7 @@ def test_services_have_the_same_published_values(of: str, table: str) -> None:
             assert (float(rows[identifier][key]) if rows[identifier][key] else None) == entry.get(key), identifier
 
 
-@pytest.mark.may_lack  # the published tables are not part of the project
+@pytest.mark.may_lack  # the published tables may be absent: they are not part of the project
 @pytest.mark.parametrize("table", list(TABLES))
 def test_the_projects_copy_is_that_of_the_workplace(table: str) -> None:
     found = next((path for place in (ROOT, ROOT.parent)
@@ -133,7 +133,7 @@ def test_the_projects_copy_is_that_of_the_workplace(table: str) -> None:
 
 
 def test_recorded_figures_are_what_the_simulation_says(tmp_path: Path) -> None:
-    """With fewer packets than were recorded."""
+    """Simulates fewer packets than the recording."""
     try:
         program = built("sim/host_bypassing", "host_bypassing_bench")
     except NotFound as why:
@@ -145,5 +145,5 @@ def test_recorded_figures_are_what_the_simulation_says(tmp_path: Path) -> None:
     assert len(found) >= 14
     recorded = simulated.recorded()
     for identifier, figure in found.items():
-        if identifier != "hb_rx_tx_sum_gap":  # a small difference of large numbers
+        if identifier != "hb_rx_tx_sum_gap":  # not comparable: a small difference of large numbers
             assert figure.low == pytest.approx(recorded[identifier].low, rel=0.01), identifier

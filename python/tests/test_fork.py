@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions and children that are forked: by multiprocessing, and by os.fork() with the interpreter's normal end."""
+"""Sessions in forked children: by multiprocessing, and by os.fork() with a normal exit of the interpreter."""
 
 import subprocess
 import sys

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry run --hosts`: by a stand-in for ssh that starts the other end here, and by OpenSSH itself where it is."""
+"""`wherry run --hosts` with a fake ssh that starts the other end on this machine, and with OpenSSH if it is
+installed."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ exec env -i PATH="$PATH" PYTHONPATH="$PYTHONPATH" UCX_LOG_LEVEL=fatal "$MARKED" 
 
 @pytest.fixture
 def there(jobs: Jobs, tmp_path: Path) -> Jobs:
-    """Hosts of any name. Processes that are started there also have the mark."""
+    """Replaces ssh, so that any host name works. Processes started by it also have the mark."""
     (tmp_path / "ssh").write_text(SSH)
     (tmp_path / "ssh").chmod(0o755)
     said = tmp_path / "said"
@@ -49,7 +50,7 @@ RANK = "bootstrap_rank"
 
 
 def ranks(output: str) -> list[tuple[int, int]]:
-    """Rank and node of each that said so."""
+    """Rank and node of each rank that printed them."""
     return sorted((int(r), int(n)) for r, n in re.findall(r"rank (\d+) of \d+ node (\d+) job", output))
 
 
@@ -147,7 +148,7 @@ def test_nothing_runs_on_without_its_connection(there: Jobs, victim: str) -> Non
     process = there.start("--hosts", "one,two", "--", built(RANK), "exchange", "sleep=300000")
     with process:
         assert eventually(lambda: len(running(there)) == 2)
-        # The stand-in has become the other end; ssh would end with the connection as that does.
+        # The fake ssh has become the other end, so its death ends the connection, as with the real ssh.
         pid = process.pid if victim == "launcher" else next(iter(there.processes("run-part")))
         os.kill(pid, signal.SIGKILL)
         _, err = process.communicate(timeout=300)
@@ -225,7 +226,7 @@ SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 @pytest.fixture
 def openssh(jobs: Jobs, tmp_path: Path) -> Iterator[list[str]]:
-    """The words of --rsh that reach a server of this test's own."""
+    """Words for --rsh that connect to this test's own ssh server."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     for name in ("host_key", "key"):

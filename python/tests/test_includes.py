@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of a service's folders: tools/check_includes.py refuses violations."""
+"""tools/check_includes.py refuses includes against the order of a service's folders."""
 
 import runpy
 from pathlib import Path

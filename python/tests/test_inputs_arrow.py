@@ -33,7 +33,7 @@ def test_arrow_arrays_of_every_type(bench: Bench, kind: pa.DataType) -> None:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_arrow_slices_of_every_type(bench: Bench, strategy: str) -> None:
-    """Bit offsets of 0 to 9 in validity, booleans, and children; all types in one batch."""
+    """Slices with bit offsets of 0 to 9 in validity, booleans and children; all types in one batch."""
     kinds = {f"c{i}": kind for i, kind in enumerate(PLAIN + NESTED)}
     arrays = {name: array_of(kind, 60, seed=i) for i, (name, kind) in enumerate(kinds.items())}
     name = bench.name()
@@ -52,7 +52,7 @@ def test_arrow_slices_of_every_type(bench: Bench, strategy: str) -> None:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_the_schemas_own_metadata(bench: Bench, strategy: str) -> None:
-    """By each way to read; pandas keeps its index there."""
+    """Each way to read keeps the schema's metadata, in which pandas keeps its index."""
     about = {b"pandas": b'{"index_columns": ["k"]}', b"\xff raw": b"\x00\x01", b"": b""}
     table = pa.table({"k": ["a", "b"], "v": [1.0, 2.0]}).replace_schema_metadata(about)
     got = bench.deliver(table, strategy=strategy)
@@ -75,7 +75,7 @@ def test_the_schemas_own_metadata_in_files(bench: Bench, tmp_path: Path, format:
 
 
 def test_metadata_of_the_schema_are_the_streams(bench: Bench) -> None:
-    """A frame that has others, or none, gets those that the stream was opened with."""
+    """A frame with other metadata, or none, gets the metadata with which the stream was opened."""
     table = pa.table({"v": [1.0, 2.0]})
     got = bench.deliver(table, schema=table.schema.with_metadata({"author": "me"}))
     assert got.schema.metadata == {b"author": b"me"}
@@ -199,7 +199,7 @@ def test_polars_frames_and_series(bench: Bench) -> None:
     assert columns.to_pydict() == {"n": [1, 2, None], "x": [0.5, 1.5, 2.5], "own": [0, 1, 2]}
     chunked = pl.concat([frame, frame], rechunk=False)
     assert bench.deliver(chunked).num_rows == 6
-    # Its strings are views: refused by name, and taken when they are cast.
+    # The strings of polars are views. The stream refuses them and names the column, and accepts them after a cast.
     words = pl.DataFrame({"w": ["a", "bb", None]})
     with pytest.raises(wherry.Unsupported, match=r"'w'.*view"):
         bench.session.stream(bench.name(), words)

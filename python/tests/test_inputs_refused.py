@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns, values and options that do not match their stream, and those that only seem not to."""
+"""Columns, values and options that do not match their stream are refused, except some that only seem not to match."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An installed tree needs neither the checkout nor the build; another project can build Wherry as a part of itself."""
+"""An installed tree works without the checkout and the build. Another project can build Wherry as a part of itself."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def output_of(*words: str | Path, **keywords: object) -> str:
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An installed tree, moved from where it was installed."""
+    """An installed tree that was moved after the installation."""
     built("wherryd")
     folder = tmp_path_factory.mktemp("install")
     output_of("cmake", "--install", RELEASE, "--prefix", folder / "first")
@@ -101,7 +101,7 @@ proc append-path {name value} {puts "append $name $value"}
 set ModulesCurrentModulefile [lindex $argv 0]
 source $ModulesCurrentModulefile
 """
-"""What a module system defines for a module file, as far as ours uses it."""
+"""The commands of a module system that our module file uses."""
 
 
 def test_the_module_file_leads_into_the_prefix_wherever_that_is(prefix: Path, tmp_path: Path) -> None:
@@ -120,13 +120,13 @@ def test_the_module_file_leads_into_the_prefix_wherever_that_is(prefix: Path, tm
     assert paths["CMAKE_PREFIX_PATH"] == prefix
     assert paths["LIBRARY_PATH"] == paths["LD_LIBRARY_PATH"]
     assert ["append", "PYTHONPATH"] in [words[:2] for words in said], "numpy of the user's other modules comes first"
-    # Such a variable would be a setting, and the agent refuses those that it does not know.
+    # A WHERRY variable would be a setting, and the agent refuses unknown settings.
     assert not [name for name in paths if name.startswith("WHERRY")]
 
 
 @pytest.fixture
 def ucx_alone(tmp_path: Path) -> Path:
-    """A virtual environment in which nothing but UCX is installed."""
+    """A virtual environment that contains only UCX."""
     site = tmp_path / "venv" / "lib" / "python3.11" / "site-packages"
     site.mkdir(parents=True)
     (libucx,) = (ROOT / ".venv").glob("lib/python3.*/site-packages/libucx")
@@ -140,7 +140,7 @@ def test_another_project_builds_the_library_as_its_part_without_arrow(ucx_alone:
     configured = output_of(
         *("cmake", "-G", "Ninja", "-S", ROOT / "examples" / "05_consumer" / "fetched", "-B", build),
         *(
-            "-DCMAKE_BUILD_TYPE=",  # no optimisation, half the time: the release build compiles the same files with it
+            "-DCMAKE_BUILD_TYPE=",  # halves the time; the release build compiles the same files with optimisation
             "-DCMAKE_UNITY_BUILD=ON",
             f"-DFETCHCONTENT_SOURCE_DIR_WHERRY={ROOT}",
             f"-DWHERRY_VENV={ucx_alone}",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A software node against hdl/tb/kv_model.py, which says the same in Python: keys that share buckets come and go."""
+"""A software node against the Python model hdl/tb/kv_model.py, with keys that share buckets and are written and
+removed."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ PATIENCE_S = 60
 
 
 class Alone:
-    """One node, in a cluster of its own. It gets requests as frames."""
+    """A cluster of one node, to which the test sends frames."""
 
     def __init__(self, folder: Path) -> None:
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -40,7 +41,7 @@ class Alone:
         self.tag = 0
 
     def call(self, asked: kv.Kv) -> kv.Kv:
-        """The reply, however long it takes; sent again, it is the same request."""
+        """Sends the request until a reply arrives. A repetition counts as the same request."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             assert self.process.poll() is None
@@ -87,16 +88,17 @@ class Model:
 
 @pytest.mark.timeout(300)
 def test_a_software_node_does_what_the_oracle_says(alone: Alone) -> None:
-    """Statuses and versions tell where keys go: table_full comes when it should, and versions are a bucket's."""
+    """Statuses and versions show where keys are placed: table_full must occur at the same requests, and versions belong
+    to a bucket."""
     draw, model = random.Random(8), Model()
-    keys = keys_of_one_hash(77, 36)  # more than their buckets hold
+    keys = keys_of_one_hash(77, 36)  # more keys than their buckets hold
     first = oracle.candidates(kv.hash_of(77))
     near = [key for key in range(200_000) if kv.hash_of(key) % 2**BITS in first]
     keys += draw.sample(near, 20)
     told = dict.fromkeys(range(13), 0)
     seen: dict[int, int] = {}
     for number in range(1, 6001):
-        # Long times of writing, so that buckets fill, and long times of removing.
+        # Alternates long phases of writes, which fill buckets, with long phases of removals.
         kinds, weights = [1, 2, 3, 4, 5], ([3, 6, 1, 1, 0.5] if number // 400 % 2 == 0 else [3, 2, 1, 5, 1])
         kind = draw.choices(kinds, weights)[0]
         key = draw.choice(keys)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry kv` with real processes: a cluster on the loopback, and its behaviour when they are killed."""
+"""`wherry kv` with real processes: a cluster on the loopback interface, and its behaviour when processes are killed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_put_get_delete_and_versions(home: KvHome, tmp_path: Path) -> None:
     home.ok("delete", "greeting", "--if-version", str(version + 1))
     assert home.run("get", "greeting").returncode == 1
 
-    # Values that are not text, from a file and to one; and the number of the text "A".
+    # A binary value, read from a file and written to a file. Key 0x41 is the number of the text "A".
     blob = tmp_path / "blob"
     blob.write_bytes(bytes(range(256)) * 4)
     home.ok("put", "0x41", f"@{blob}")
@@ -63,7 +63,7 @@ def test_put_get_delete_and_versions(home: KvHome, tmp_path: Path) -> None:
     long = home.run("put", "1", f"@{blob}")
     assert long.returncode == 2
     assert "1025 bytes: at most 1024" in long.stderr
-    # 1 would be an answer about the key.
+    # The exit status must not be 1, which would be an answer about the key.
     for words, why in (
         (["get", "ninebytes"], "9 bytes"),
         (["delete", "0x1_0"], "not hexadecimal"),
@@ -122,7 +122,7 @@ def test_a_killed_node_the_others_go_on_and_it_returns_with_the_data(home: KvHom
             alone.get(2)
         for key in set(range(200)) - {2}:
             assert alone.get(key)[0] == (str(key) if key % 3 else f"later {key}").encode()
-        # It also leads. With the others gone it is the only replica.
+        # It also leads. Once the other nodes are dead, it is the only replica.
         for number in (0, 2):
             home.kill(number)
             assert eventually(lambda number=number: home.states()[number] == "silent")
@@ -146,7 +146,7 @@ def test_two_clients_with_default_options_lose_nothing(home: KvHome) -> None:
             assert reader.get((who + 1) * 1_000_000 + i)[0] == str(who).encode()
     lanes = keeper.status(home.cluster)["lanes"]
     assert (lanes["clients"], lanes["granted"], lanes["static"]) == (2, 2, 1024)
-    # Static lanes are other ones.
+    # Static lanes have separate numbers.
     static = home.client(lane=1023)
     static.put(1, b"static")
     with pytest.raises(InvalidArgument, match=r"those below 1024 are static"):
@@ -242,10 +242,10 @@ def test_all_nodes_killed_the_data_is_lost_and_it_is_said(home: KvHome, tmp_path
     assert eventually(lambda: home.run("nodes", "--start-over").returncode == 0)
     home.wait_until_all_serve()
     assert home.run("get", "1").returncode == 1  # no such key
-    client.put(1, b"new")  # a client from before goes on
+    client.put(1, b"new")  # a client from before the restart still works
     home.ok("down")
 
-    # Again in the same place: the keeper remembers its epochs, and the store is empty, which is said.
+    # A new `up` in the same directory: the keeper remembers its epochs. The store is empty, and `up` reports this.
     again = home.run("up", "--detach", *place)
     assert again.returncode == 0, again.stderr
     assert f"the store is empty: what an earlier `wherry kv up` in {place[1]} held" in again.stderr
@@ -271,7 +271,7 @@ def test_however_it_ends_nothing_is_left(home: KvHome, number: signal.Signals, s
         running.send_signal(number)
         running.communicate(timeout=300)
         assert running.returncode == status
-    if number == signal.SIGKILL:  # no process was left to remove it, and it misleads nobody
+    if number == signal.SIGKILL:  # no process was left to remove kv-up.json; commands notice that the cluster is gone
         assert eventually(lambda: not home.processes())
         assert "has gone" in home.run("get", "1").stderr
         (home.runtime / "wherry" / "kv-up.json").unlink()
@@ -301,7 +301,7 @@ def test_a_client_that_is_closed_gives_its_lanes_back(home: KvHome) -> None:
 
 
 def test_the_one_before_is_found_again_when_the_newest_ends(home: KvHome) -> None:
-    """Of three: the middle one ends first, while it is not the newest."""
+    """Three clusters run. The middle one ends first, before the newest."""
     files = []
     for value in ("first", "second", "third"):
         home.ok("up", "--detach", *QUICK, "--nodes", "2")
@@ -347,12 +347,12 @@ def test_an_up_that_failed_does_not_block_the_next_one(home: KvHome, tmp_path: P
     assert refused.returncode == 1, refused.stdout
     home.ok("up", "--detach", *place, *QUICK, "--nodes", "2")
     home.ok("down")
-    # A used one is kept, with its ports and edits.
+    # A cluster file that was in use is kept, with its ports and edits.
     assert (tmp_path / "place" / "cluster.toml").exists()
 
 
 def test_a_cluster_in_the_background_keeps_no_file_of_its_caller_open(home: KvHome, tmp_path: Path) -> None:
-    """As `flock` and scripts with `exec 3>file` hand theirs on."""
+    """`flock` and scripts with `exec 3>file` pass open files to their children."""
     lock = tmp_path / "lock"
     done = subprocess.run(
         ["flock", "-n", str(lock), *home.command("up", "--detach", *QUICK)],
@@ -384,7 +384,7 @@ def test_what_cannot_be_started_says_why(home: KvHome, tmp_path: Path) -> None:
         assert done.returncode == 1
         assert f"{file}, line 6: 'node.number': want a whole number from 0 to 7" in done.stderr
     assert "line 6" in home.run("get", "1", WHERRY_KV_CLUSTER=str(file)).stderr
-    # An address of another machine: the node's own error appears, and nothing remains.
+    # With an address of another machine, the node's own error appears, and no process remains.
     file.write_text(
         '[cluster]\nname = "x"\nmode = "keeper"\nkeeper = "127.0.0.1:29371"\n'
         '[[node]]\nnumber = 0\nudp = "198.51.100.1:29371"\n'
@@ -445,7 +445,7 @@ def test_etcd_keeps_the_configuration(home: KvHome, tmp_path: Path) -> None:
 
 
 def test_bench_fills_the_store_though_it_loses_its_lanes(home: KvHome, tmp_path: Path) -> None:
-    """A keeper that stands still for longer than lanes last: all writes in flight end unanswered."""
+    """The keeper is stopped for longer than lanes last, so all writes in flight end without an answer."""
     place = ("--dir", str(tmp_path / "place"))
     home.ok("up", "--detach", "--ping-ms", "40", *place)
     home.ok("down", *place)

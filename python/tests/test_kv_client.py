@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wherry.kv over sockets, against a store written from docs/reference/kv-frame.md in Python."""
+"""wherry.kv over sockets, against a Python store that was written from docs/reference/kv-frame.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole simulated clusters of the kv store keep their promises under troubles, and a breach of each rule of the
-protocol is detected: docs/project/kv-testing.md."""
+"""Simulated kv clusters keep their guarantees under injected troubles, and a breach of each protocol rule is detected:
+docs/project/kv-testing.md."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ JUDGE = ROOT / "build" / "linearizable"
 SEEDS = 120
 NIC_SEEDS = 3
 ALL = 2 if os.environ.get("ALL_SEEDS") == "1" else 1
-"""`make test-long` has twice as many seeds of the cores."""
-MIXED_SEEDS = 20 * ALL  # a hundredth of the speed of software; docs/design/kv-sim.md shows how to search for longer
+"""`make test-long` runs twice as many seeds for the cores."""
+MIXED_SEEDS = 20 * ALL  # cores run 100 times slower than software; docs/design/kv-sim.md describes longer searches
 HARDWARE_FAULT_SEEDS = {
     "commit_before_all": 10,
     "serve_pending_reads": 30,
@@ -29,13 +29,13 @@ HARDWARE_FAULT_SEEDS = {
     "ignore_other_versions": 20,
 }
 HARDWARE_FAULT_FIRST = {"keep_lagging_versions": 41}
-"""The seeds before it, a minute of computing, do not show the fault."""
+"""First seed of the search. Earlier seeds take a minute and do not show the fault."""
 SEEDS_AT_ONCE = 5
-PATIENCE_S = 800  # a machine that does much else at the same time
+PATIENCE_S = 800  # enough for a busy machine
 
 pytestmark = pytest.mark.timeout(2 * PATIENCE_S)
 
-# Each must be found within so many seeds, from 1 on.
+# Each fault must be found within this number of seeds, from seed 1.
 FAULTS = {
     "skip_lane_check": 10,
     "commit_before_all": 10,
@@ -56,7 +56,7 @@ FAULTS = {
     "ignore_other_versions": 10,
 }
 BROKEN_RETURN = ["--trouble", "broken_return"]
-# A core fetches a table of 1024 locations in a tenth of the time.
+# Without losses, a core fetches a table of 1024 locations in a tenth of the time.
 NOTHING_LOST = ["--loss", "0", "--duplicate", "0", "--late", "0"]
 CORE_SEEDS = 8
 OPTIONS = {
@@ -111,7 +111,8 @@ def test_clusters_with_troubles_are_linearizable(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("versions", [[], ["--old-versions"]], ids=["young", "old"])
 def test_clusters_whose_keys_are_in_several_buckets_are_linearizable(tmp_path: Path, versions: list[str]) -> None:
-    """More keys share their first bucket than it holds; in the end all nodes have the same table, and each key once."""
+    """More keys share their first bucket than it can hold. At the end, all nodes have the same table, with each key
+    once."""
     counts = simulate(tmp_path, "none", SEEDS, "--crowded", *versions)
     assert counts["stuck"] == 0, "a cluster that did not become whole again, or whose clients did not end"
     assert counts["unlike"] == 0, "the tables of a cluster at rest"
@@ -137,7 +138,8 @@ def test_hardware_whose_keys_are_in_several_buckets_is_linearizable(
     assert output.count(": linearizable; ") == seeds
 
 
-# Of three nodes, one returns and one leads: a leader dies less often after the returning node was told of its write.
+# With three nodes, one returns and one leads. Then a leader dies less often after it sent its write to the returning
+# node.
 @pytest.mark.parametrize(("nodes", "deaths"), [("3", 1), ("5", 3)])
 def test_leaders_that_die_while_a_node_returns(tmp_path: Path, nodes: str, deaths: int) -> None:
     counts = simulate(tmp_path, "none", SEEDS, "--nodes", nodes, "--operations", "100", *BROKEN_RETURN)
@@ -160,7 +162,8 @@ def test_leaders_that_die_while_a_node_of_hardware_returns(tmp_path: Path, rtl: 
 
 
 def test_clusters_with_nodes_in_hardware_are_linearizable(tmp_path: Path) -> None:
-    """The same, but some of the nodes, or all, are the RTL: shorter, since it is some hundred times slower."""
+    """As above, but some or all nodes are the RTL. The runs are shorter, because the RTL is some hundred times
+    slower."""
     mixed = built_rtl("kv_sim_mixed")
     options = ["--rtl", "-1", "--operations", "25"]
     total: Counter[str] = Counter()
@@ -179,7 +182,8 @@ def test_clusters_with_nodes_in_hardware_are_linearizable(tmp_path: Path) -> Non
 
 
 def test_clusters_with_nodes_behind_nics_are_linearizable(tmp_path: Path) -> None:
-    """Cores behind the bypass core, PCIe and NIC models of all families; 20 seeds: docs/project/kv-testing.md."""
+    """Cores behind the bypass core, the PCIe model and the NIC models of all families, with 20 seeds:
+    docs/project/kv-testing.md."""
     options = ["--rtl", "-1", "--operations", "25"]
     counts = simulate(tmp_path, "none", NIC_SEEDS, *options, program=built_rtl("kv_sim_bypass"))
     assert counts["stuck"] == 0, "a cluster that did not become whole again, or whose clients did not end"
@@ -192,7 +196,8 @@ def test_clusters_with_nodes_behind_nics_are_linearizable(tmp_path: Path) -> Non
 
 
 def test_versions_that_wrap_are_linearizable(tmp_path: Path) -> None:
-    """Near 2^30, 2^31 and 2^32, with locations that lag: each is refreshed before versions no longer compare."""
+    """Versions near 2^30, 2^31 and 2^32, with locations that lag. Each location is refreshed before versions can no
+    longer be compared."""
     counts = simulate(tmp_path, "none", SEEDS, "--old-versions")
     assert counts["stuck"] == 0
     assert counts["refreshed"] > SEEDS
@@ -227,8 +232,8 @@ def expect_found_out(
     at_once: int = SEEDS_AT_ONCE,
     begin: int = 1,
 ) -> int:
-    """By one of so many seeds. They come a few at a time, and end with the first that shows the fault. Returns their
-    number."""
+    """Expects that one of `seeds` seeds shows the fault. Runs a few seeds at a time, until the first that shows it.
+    Returns the number of seeds that ran."""
     output = "no seed"
     for first in range(begin, begin + seeds, at_once):
         some = folder / str(first)
@@ -249,7 +254,7 @@ def test_a_breach_of_the_protocol_is_found_out(tmp_path: Path, fault: str) -> No
 
 @pytest.mark.parametrize("fault", HARDWARE_FAULT_SEEDS)
 def test_a_breach_of_the_protocol_by_hardware_is_found_out(tmp_path: Path, fault: str) -> None:
-    """All nodes are the RTL: the history is of it alone."""
+    """All nodes are the RTL, so the history shows only the RTL's behaviour."""
     options = ["--nodes", "3", "--rtl", "3", "--operations", "100"]
     old = fault == "keep_lagging_versions"
     options += ["--old-versions"] if old else OPTIONS.get(fault, [])
@@ -260,7 +265,7 @@ def test_a_breach_of_the_protocol_by_hardware_is_found_out(tmp_path: Path, fault
 
 @pytest.mark.parametrize("rtl", ["3", "5"])
 def test_a_leftover_that_a_core_takes_for_settled_is_found_out(tmp_path: Path, rtl: str) -> None:
-    """The fault is in the cores alone. The same seeds without it are linearizable."""
+    """Only the cores have the fault. The same seeds without it are linearizable."""
     mixed = built_rtl("kv_sim_mixed")
     options = ["--nodes", "5", "--rtl", rtl, "--operations", "12", *NOTHING_LOST, *BROKEN_RETURN]
     faulty = ["--fault-in", "cores", *options]

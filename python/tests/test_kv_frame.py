@@ -14,7 +14,7 @@ from wherry.kv.generated import registers as registers
 
 DOCS = Path(__file__).parents[2] / "docs/reference/kv-frame.md"
 
-# A replicate frame of 5 bytes of value, from node 3 to node 6: src/kv/frame_test.cpp has the same bytes.
+# A replicate frame with a value of 5 bytes, from node 3 to node 6. src/kv/frame_test.cpp has the same bytes.
 WRITTEN = bytes.fromhex(
     "020000000006 020000000003 0800"
     "45 00 0037 0000 4000 40 11 26ae 0a000003 0a000006"
@@ -90,7 +90,7 @@ def test_a_short_frame_is_refused() -> None:
 
 
 def crc32c(data: bytes) -> int:
-    """Bit by bit, as its definition has it."""
+    """CRC-32C bit by bit, as defined."""
     state = 0xFFFFFFFF
     for byte in data:
         state ^= byte
@@ -108,8 +108,8 @@ def test_the_hash_is_the_crc_of_the_keys_bytes() -> None:
 
 
 def candidates(key: int, bits: int) -> list[tuple[int, int]]:
-    """Bucket and number of each, with docs/reference/kv-frame.md taken word by word: bits as a text, the highest
-    first."""
+    """Bucket and number of each candidate, exactly as docs/reference/kv-frame.md describes it, with the bits as a text,
+    highest first."""
     hashed = f"{crc32c(key.to_bytes(8, 'big')):032b}"
 
     def part(high: int, low: int) -> str:
@@ -154,7 +154,7 @@ def test_the_docs_show_such_candidates() -> None:
 
 
 def test_five_keys_of_one_bucket_exist() -> None:
-    """Linear in the key: tests can make keys that collide in the whole hash, and so fill a bucket."""
+    """The hash is linear in the key, so tests can construct keys with the same full hash to fill a bucket."""
     found = keys_of_one_hash(7, 100)
     assert len(set(found)) == 100
     assert {crc32c(key.to_bytes(8, "big")) for key in found} == {kv.hash_of(7)}

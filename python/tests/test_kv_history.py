@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge of kv histories accepts a store that is right and finds out those that are wrong:
+"""The judge of kv histories accepts the history of a correct store, and detects those of incorrect stores:
 docs/project/kv-testing.md."""
 
 from __future__ import annotations

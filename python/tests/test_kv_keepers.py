@@ -25,7 +25,7 @@ NODES = 3
 
 
 class Keepers:
-    """An etcd, two keepers, of which the first is elected, and three nodes."""
+    """An etcd, two keepers and three nodes. The first keeper is elected."""
 
     def __init__(self, home: KvHome, folder: Path, stack: ExitStack) -> None:
         self._home, self._folder, self._stack = home, folder, stack
@@ -34,7 +34,7 @@ class Keepers:
         self.at = [f"127.0.0.1:{port}" for port in ports[2:4]]
         self.file = folder / "cluster.toml"
         lines = ["[cluster]", 'name = "elect"', 'mode = "etcd"', f"keeper = {json.dumps(self.at)}"]
-        # Nodes of a busy machine must not count as dead.
+        # On a busy machine, slow nodes must not count as dead.
         lines += [f'etcd = ["{etcd}"]', "bucket_bits = 8", "[timing]", "misses = 30"]
         for number, port in enumerate(ports[4:]):
             lines += ["[[node]]", f"number = {number}", f'udp = "127.0.0.1:{port}"']
@@ -123,8 +123,8 @@ def test_writes_go_on_while_the_elected_keeper_is_stopped_and_after_it_goes_on(
 
 
 def test_reads_and_writes_go_on_while_etcd_is_stopped(keepers: Keepers) -> None:
-    # If a keeper asked etcd in the thread that grants leases, it would be blocked for a second each time, and the
-    # nodes' leases last 300 ms.
+    # If a keeper asked etcd in the thread that grants leases, it would block that thread for 1 s each time. The nodes'
+    # leases last only 300 ms.
     with Client(cluster=keepers.file, connect_timeout=60.0, deadline=20.0) as client:
         client.put(1, b"before")
 
@@ -133,7 +133,7 @@ def test_reads_and_writes_go_on_while_etcd_is_stopped(keepers: Keepers) -> None:
             client.put(1, b"again")  # its lanes are there
             os.kill(keepers.etcd.pid, signal.SIGSTOP)
             try:
-                # The election is good for 3 s more at least.
+                # The election stays valid for at least 3 s more.
                 end = time.monotonic() + 2.5
                 while time.monotonic() < end:
                     client.get(1, deadline=0.4)
@@ -144,5 +144,5 @@ def test_reads_and_writes_go_on_while_etcd_is_stopped(keepers: Keepers) -> None:
                 os.kill(keepers.etcd.pid, signal.SIGCONT)
             return True
 
-        # Again if this machine was too busy.
+        # Tries again if this machine was too busy.
         assert any(served_while_etcd_is_stopped() for _ in range(10)), keepers.log("keeper0")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry kv metrics`, read by Prometheus' own parser, while nodes die and the keeper goes."""
+"""`wherry kv metrics`, read by Prometheus' own parser, while nodes die and the keeper stops."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_cluster_and_the_death_of_a_node(server: tuple[KvHome, str, subprocess
     home, url, process = server
     home.ok("put", "greeting", "hello")
     assert eventually(lambda: all(read(url)["wherry_kv_node_serving", str(node)] == 1 for node in range(3)))
-    # What a node counts, the keeper knows with its next answer.
+    # The keeper gets a node's counters with the node's next answer.
     assert eventually(lambda: all(read(url)["wherry_kv_node_frames_total", str(node)] >= 1 for node in range(3)))
     now = read(url)
     assert now["wherry_kv_keeper_up",] == 1

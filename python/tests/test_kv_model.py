@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kv protocol's model: it holds unchanged, and each fault put into it is found."""
+"""The model of the kv protocol: the unchanged model holds, and each injected fault is found."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ FAULTS = {
     "NO_RECONCILE": THREE,  # a follower keeps writes that the new leader lacks
     "ROLLBACK_KEEPS_RECORD": THRICE,  # a rolled back write still counts as executed
     "OLD_REPLY": THREE + " -DCAS",  # a client believes a refusal of an earlier epoch
-    "REFUSAL_NOT_RECORDED": THREE + " -DCAS",  # a refused request may succeed when it arrives again
+    "REFUSAL_NOT_RECORDED": THREE + " -DCAS",  # a refused request may succeed when it is repeated
     "SERVE_EARLY": RETURNS,  # a returning node serves before it has everything
     "SYNC_NO_LANES": RETURNS,  # a returning node does not fetch the lane records
-    "EQUAL_STAYS_SETTLED": THREE_RETURN + " -DE=3",  # a write that comes again does not unsettle its lane's record
-    "TELL_LEFTOVERS": THREE_RETURN + " -DE=4 -DS1=0",  # for a leftover's lane, the earlier state is reported
+    "EQUAL_STAYS_SETTLED": THREE_RETURN + " -DE=3",  # a repeated write does not unsettle its lane's record
+    "TELL_LEFTOVERS": THREE_RETURN + " -DE=4 -DS1=0",  # a node reports the earlier state of a leftover's lane
 }
 
-# Situations that the searches above must reach, so that they do not hold by missing them.
+# Situations that the searches must reach. Otherwise the protocol might hold only because they never occur.
 SITUATIONS = {
     "COMMIT_IN_LAST_EPOCH": THRICE,
     "RETRY_AFTER_FAILOVER": THREE,
@@ -45,17 +45,17 @@ SITUATIONS = {
 }
 
 
-# Of a key that may be in two buckets.
+# Faults with a key that may be in two buckets.
 PLACES_FAULTS = {
-    "OTHER_FLIGHT": THREE,  # a write does not look for those in flight at the other candidate
-    "OWN_VERSIONS": THREE,  # a key that comes again elsewhere gets a version of that bucket alone
-    "READ_FIRST_BUCKET": THREE,  # pending writes count in the first bucket only
-    "OPEN_EARLY": THRICE + " -DK=2 -DREMOVALS=0",  # a leader takes writes while members have leftovers
+    "OTHER_FLIGHT": THREE,  # a write ignores writes in flight at the other candidate
+    "OWN_VERSIONS": THREE,  # a key added again in another bucket gets a version of that bucket only
+    "READ_FIRST_BUCKET": THREE,  # pending writes count only in the first bucket
+    "OPEN_EARLY": THRICE + " -DK=2 -DREMOVALS=0",  # a leader accepts writes while members have leftovers
 }
 PLACES_SITUATIONS = {
-    "AGAIN": THREE,  # removed, and added at the other location
-    "REPLAY": THREE,  # of that, by the next leader
-    "ROLLBACK": THREE,  # or taken back
+    "AGAIN": THREE,  # a key is removed, and added at the other location
+    "REPLAY": THREE,  # the next leader replays that write
+    "ROLLBACK": THREE,  # or rolls it back
 }
 
 

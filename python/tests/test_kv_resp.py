@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry kv resp`: the same conversations with the gateway and with Redis itself, byte by byte; Redis' own programs as
-clients; dying nodes."""
+"""`wherry kv resp`: the gateway and Redis itself must answer the same requests with the same bytes. Also uses Redis'
+own programs as clients, and kills nodes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATIENCE_S = 100
 
 
 class Peer:
-    """Speaks the protocol, and takes answers apart no further than to their end."""
+    """A client of the protocol that parses answers only to find their end."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
@@ -57,7 +57,7 @@ class Peer:
 
 @contextmanager
 def gateway(home: KvHome, *options: str) -> Iterator[tuple[int, subprocess.Popen[str]]]:
-    """Its port, and the process of `wherry kv resp`."""
+    """Runs `wherry kv resp`; yields its port and its process."""
     command = home.command("resp", "--listen", "127.0.0.1:0", *options)
     with subprocess.Popen(command, env=home.environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -72,7 +72,7 @@ def gateway(home: KvHome, *options: str) -> Iterator[tuple[int, subprocess.Popen
 
 @contextmanager
 def redis(directory: Path) -> Iterator[int]:
-    """A Redis of its own; its port."""
+    """Runs a separate Redis server; yields its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -100,7 +100,7 @@ def cluster(home: KvHome) -> Iterator[KvHome]:
 
 
 def any_command(chance: random.Random) -> list[bytes]:
-    """Of those that both have, right and wrong."""
+    """A random command, right or wrong, that both servers know."""
     name = chance.choice([b"a", b"b", b"counter", b"", b"a name with blanks", b"\x00\r\n\xff"])
     other = chance.choice([b"a", b"b", b"c"])
     text = chance.choice([b"", b"7", b"-3", b"07", b"+1", b"9223372036854775807", b"text", b"\r\n$-1\r\n", bytes(300)])
@@ -158,7 +158,7 @@ def test_conversations_are_those_of_redis(cluster: KvHome, tmp_path: Path) -> No
             for number in range(400):
                 words = any_command(chance)
                 assert one.ask(*words) == two.ask(*words), (seed, number, words)
-            if seed % 2 == 1:  # and in the protocol's version 3, whose hello names the server
+            if seed % 2 == 1:  # and in protocol version 3, whose HELLO reply names the server
                 for peer in (one, two):
                     assert peer.ask(b"HELLO", b"3").startswith(b"%7\r\n$6\r\nserver\r\n")
         assert one.ask(b"HELLO", b"4") == two.ask(b"HELLO", b"4")
@@ -207,7 +207,7 @@ def test_redis_own_programs_are_clients(cluster: KvHome) -> None:
         assert done.returncode == 0, done.stderr
         assert rows == ["PING_INLINE", "PING_MBULK", "SET", "GET", "INCR"]
         assert "ERR" not in done.stdout + done.stderr
-        # What the gateway writes is one value with its name, which other clients read.
+        # The gateway stores a name and its value as one value, which other clients can read.
         with cluster.client() as client:
             number = int.from_bytes(hashlib.sha256(b"k").digest()[:8], "big")
             assert client.get(number)[0] == b"R\x01\x01\x00k2"
@@ -247,14 +247,14 @@ def test_no_increment_is_lost_when_a_node_dies(cluster: KvHome) -> None:
         stop.set()
         for thread in threads:
             thread.join()
-        # A write whose end is not known takes effect once, or never.
+        # A write with an unknown outcome takes effect once or never.
         assert sum(counted) <= value() <= sum(counted) + len(failures)
         assert all(line.startswith((b"-UNKNOWN", b"-CLUSTERDOWN")) for line in failures), failures
         watch.close()
 
 
 def refused(home: KvHome, *options: str) -> subprocess.CompletedProcess[str]:
-    """As a process: the command becomes the gateway."""
+    """Runs the command as a process, because it replaces itself by the gateway."""
     command = home.command("resp", *options)
     return subprocess.run(command, env=home.environment, capture_output=True, text=True, timeout=PATIENCE_S)
 

@@ -24,7 +24,7 @@ from wherry.system import netns, paths
 from wherry.system.ports import free_ports
 
 PATIENCE_S = 200.0
-"""A core computes some hundred thousand cycles a second on an idle machine."""
+"""A core simulates some hundred thousand cycles per second on an idle machine."""
 
 
 @pytest.fixture(name="home")
@@ -48,7 +48,7 @@ def test_a_mixed_cluster_whose_core_dies_and_returns(home: KvHome) -> None:
     assert said.count("serving") == 3
     assert [row.split()[:2] for row in rtl_rows(home)] == [["0", "rtl"]]
     client = home.client(lanes=1, deadline=PATIENCE_S)
-    for key in range(40):  # the core leads a third, and follows for the others
+    for key in range(40):  # the core leads a third of the keys, and follows for the others
         assert client.put_if(key, str(key).encode(), 0) == 1
     with pytest.raises(FailedPrecondition) as refused:
         client.put_if(3, b"other", 0)
@@ -74,7 +74,7 @@ def test_a_mixed_cluster_whose_core_dies_and_returns(home: KvHome) -> None:
     home.ok("down")
 
 
-# An echo request by hand: not every machine has a program for it.
+# Sends a hand-made echo request, because some machines lack `ping`.
 PING = """
     import socket, struct
     body = bytes(range(56))
@@ -92,7 +92,7 @@ PING = """
     print(data[28:] == body)
 """
 
-# What a server in the node's namespace gets comes back reversed: a megabyte each way.
+# A server in the node's namespace that sends back its input in reverse: 1 MB each way.
 SERVER = """
     import socket
     listener = socket.create_server(("10.89.0.1", 7000))
@@ -116,7 +116,7 @@ CONNECTION = """
     print(bytes(reversed(back)) == data)
 """
 
-# An ordinary client, which knows the core alone, until its standard input ends.
+# A usual client that knows only the core, and runs until its standard input ends.
 REQUESTS = """
     import sys, threading
     from wherry.kv import Client
@@ -196,7 +196,7 @@ def test_on_tap_devices_a_core_dies_and_returns(home: KvHome, with_rights: None)
 
 
 def ask(port: socket.socket, node: tuple[str, int]) -> None:
-    """A ping to a node; its tag is 7."""
+    """Sends a ping with tag 7 to a node."""
     port.sendto(struct.pack(">BBHHIIQ", 7 << 3, 0, 0, 0, 7, 0, 0), node)
 
 
@@ -221,10 +221,10 @@ def test_a_core_answers_only_the_clients_of_the_cluster_file(home: KvHome, tmp_p
         command: list[str | Path] = [paths.built("sim", "wherry-kv-rtl"), "--cluster", str(file), "--number", "0"]
         process = stack.enter_context(subprocess.Popen([str(word) for word in command], stderr=subprocess.DEVNULL))
         stack.callback(process.kill)
-        for one in named:  # the last one is a member's address
+        for one in named:  # the last address is that of a member
 
             def answered(one: socket.socket = one) -> bool:
-                for stranger in strangers:  # before the one that is answered
+                for stranger in strangers:  # strangers ask first; they must not get an answer
                     ask(stranger, node)
                 ask(one, node)
                 return bool(select.select([one], [], [], 1.0)[0])
@@ -268,7 +268,7 @@ def test_a_core_and_a_software_node_in_mode_static_take_neither_back(home: KvHom
             assert number not in serving()
             again.kill()
             again.wait(60)
-            # All nodes, for the next turn.
+            # Restarts all nodes for the next turn.
             for process in nodes:
                 process.kill()
                 process.wait(60)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots of kv clusters: docs/guide/kv-snapshot.md. A few lines of Python here read and make the files, from that
-page alone. Values of keys that are written during a dump are judged like reads that took as long as the dump."""
+"""Snapshots of kv clusters: docs/guide/kv-snapshot.md. A few lines of Python read and make the files from that page
+alone. The dumped value of a key that was written meanwhile is judged like a read that lasted as long as the dump."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ JUDGE = ROOT / "build" / "linearizable"
 PATIENCE_S = 300
 
 Content = dict[int, tuple[int, bytes]]
-"""Version and value of each key."""
+"""The version and the value of each key."""
 
 
 def read_snapshot(file: Path) -> tuple[dict[str, Any], Content]:
-    """By docs/guide/kv-snapshot.md."""
+    """Reads a snapshot as docs/guide/kv-snapshot.md describes it."""
     data = file.read_bytes()
     magic, schema, head_bytes, epoch, began, node, source, bits, name = struct.unpack_from("<8sHHIQBBBB", data)
     assert (magic, schema, head_bytes) == (b"WHERRYKV", 1, 128)
@@ -65,7 +65,7 @@ def read_snapshot(file: Path) -> tuple[dict[str, Any], Content]:
 
 
 def make_snapshot(content: dict[int, bytes], *, bits: int = 12, block: int = 7) -> bytes:
-    """The converse, with `block` records in each block."""
+    """Makes a snapshot file with `block` records in each block."""
     name = b"made by hand"
     head = struct.pack("<8sHHIQBBBB", b"WHERRYKV", 1, 128, 3, 1, 0, 0, bits, len(name)) + name
     out = head.ljust(124, b"\0")
@@ -110,7 +110,7 @@ def home() -> Iterator[KvHome]:
 
 
 def dump(home: KvHome, file: Path, *words: str) -> dict[str, Any]:
-    """The file must read as the command says it is."""
+    """Runs `dump`. The file must have the content that the command reports."""
     said: dict[str, Any] = json.loads(home.ok("dump", str(file), "--json", *words))
     head, content = read_snapshot(file)
     assert (said["keys"], said["node"], said["epoch"]) == (len(content), head["node"], head["epoch"])
@@ -118,7 +118,8 @@ def dump(home: KvHome, file: Path, *words: str) -> dict[str, Any]:
 
 
 def test_dump_and_load_into_another_shape(home: KvHome, tmp_path: Path) -> None:
-    """Two software nodes to three, of which one is the simulated core, with another number of buckets."""
+    """Dumps two software nodes, and loads into three nodes with another number of buckets. One of the three is the
+    simulated core."""
     built_rtl("wherry-kv-rtl")
     content = some_keys(300, 1)
     home.ok("up", "--detach", "--nodes", "2", "--bucket-bits", "14")
@@ -134,7 +135,7 @@ def test_dump_and_load_into_another_shape(home: KvHome, tmp_path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     home.ok("down")
 
-    # A lease that a simulated core on a busy machine does not lose: without one it lists no keys.
+    # This lease is long enough for a simulated core on a busy machine. Without a lease, a node does not list keys.
     home.ok("up", "--detach", "--nodes", "3", "--rtl", "1", "--bucket-bits", "10", "--lease-ms", "20000")
     loaded = json.loads(home.ok("load", str(file), "--json"))
     assert (loaded["loaded"], loaded["skipped"], loaded["no_room"]) == (len(content), 0, 0)
@@ -148,7 +149,7 @@ def test_dump_and_load_into_another_shape(home: KvHome, tmp_path: Path) -> None:
 
 
 def test_keys_that_are_there_are_left_unless_told_otherwise(home: KvHome, tmp_path: Path) -> None:
-    """A file that was made by hand, over a cluster that has some of its keys."""
+    """Loads a hand-made file into a cluster that already has some of its keys."""
     home.ok("up", "--detach", "--nodes", "2")
     content = some_keys(50, 2)
     file = tmp_path / "made.kv"
@@ -168,7 +169,8 @@ def test_keys_that_are_there_are_left_unless_told_otherwise(home: KvHome, tmp_pa
 
 
 def test_dump_under_load_is_judged(home: KvHome, tmp_path: Path) -> None:
-    """Each key of a dump is a read that began and ended with it; a key that is missing, one that found none."""
+    """Each key of a dump counts as a read that lasted as long as the dump. A missing key counts as a read that did not
+    find it."""
     subprocess.run([ROOT / "tools" / "linearizable" / "build"], check=True, timeout=PATIENCE_S)
     home.ok("up", "--detach", "--nodes", "3", "--bucket-bits", "8")
     put_all(home.client(), fixed := some_keys(60, 3))
@@ -198,7 +200,7 @@ def test_dump_under_load_is_judged(home: KvHome, tmp_path: Path) -> None:
 
 
 def test_what_is_no_snapshot_of_use(home: KvHome, tmp_path: Path) -> None:
-    """Each has its own words, and nothing is written."""
+    """Each file is refused with its own message, and no key is written."""
     home.ok("up", "--detach", "--nodes", "1", "--bucket-bits", "8")
     content = some_keys(20, 4)
     whole = make_snapshot(content)
@@ -221,7 +223,7 @@ def test_what_is_no_snapshot_of_use(home: KvHome, tmp_path: Path) -> None:
     assert set(read_all(home.client(), list(content)).values()) == {None}
     assert "No such file" in home.run("load", str(tmp_path / "none.kv")).stderr
 
-    # Keys of one hash share their buckets, of which a table of 2^8 has one for each.
+    # Keys of one hash share their buckets, and a table of 2^8 buckets has one per hash.
     crowd = dict.fromkeys(keys_of_one_hash(7, 6), b"x")
     file = tmp_path / "crowd.kv"
     file.write_bytes(make_snapshot(crowd))
@@ -240,7 +242,8 @@ def test_what_is_no_snapshot_of_use(home: KvHome, tmp_path: Path) -> None:
 
 
 def test_killed_in_the_middle(home: KvHome, tmp_path: Path) -> None:
-    """The commands, and a node: no half file, nothing acknowledged lost, and a load goes on when it is run again."""
+    """Kills the commands and a node. No partial file remains, no acknowledged write is lost, and a repeated load
+    completes."""
     home.ok("up", "--detach", "--nodes", "3", "--bucket-bits", "13", "--restart")
     content = some_keys(3000, 5)
     file = tmp_path / "made.kv"
@@ -264,12 +267,12 @@ def test_killed_in_the_middle(home: KvHome, tmp_path: Path) -> None:
             assert eventually(lambda: home.processes(" dump ") or dumping.poll() is not None)
             os.kill(dumping.pid, kill)
         assert eventually(lambda: not home.processes(" dump "))
-        for found in out.iterdir():  # it may have been done
+        for found in out.iterdir():  # the dump may have completed
             assert found.name == "all.kv"
             read_snapshot(found)
             found.unlink()
 
-    home.kill(1)  # and the dump goes on with the others
+    home.kill(1)  # the dump continues with the other nodes
     dump(home, tmp_path / "all.kv", "--node", "0", "--timeout", "100")
     kept = read_snapshot(tmp_path / "all.kv")[1]
     assert {key: value for key, (_, value) in kept.items()} == content | {mine: b"newer"}

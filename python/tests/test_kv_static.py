@@ -20,7 +20,7 @@ NODES = 3
 
 
 class Static:
-    """Nodes that are started one by one, each with its own file."""
+    """Nodes that are started separately, each with its own file."""
 
     def __init__(self, home: KvHome, folder: Path, stack: ExitStack) -> None:
         self._home, self._folder, self._stack = home, folder, stack
@@ -55,7 +55,7 @@ class Static:
         return sorted(number for number, state in said.items() if state == "serving")
 
     def client(self, only: int | None = None) -> Client:
-        """`only`: it reads at that node alone."""
+        """A client; with `only`, it reads only at that node."""
         if only is None:
             return Client(cluster=self.file, first_lane=1, connect_timeout=60.0)
         nodes = [at if only == number else "" for number, at in enumerate(self.nodes)]
@@ -91,7 +91,7 @@ def test_a_node_that_starts_again_does_not_serve_an_empty_table(static: Static) 
             except Error:
                 assert number == 1, "a node that went on"
 
-    # With all nodes an empty store starts.
+    # If all nodes start again, the store is empty.
     for number in range(NODES):
         static.kill(number)
     for number in range(NODES):

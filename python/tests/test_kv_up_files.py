@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry kv up --dir` writes no file of its caller through a link that another user put into that directory."""
+"""`wherry kv up --dir` does not write to its caller's files through a link that another user put into that
+directory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry kv up --xdp`: real processes on AF_XDP, in network namespaces. Skipped, with the reason, without rights."""
+"""`wherry kv up --xdp`: real processes on AF_XDP, in network namespaces. They are skipped, with the reason, if the user
+lacks the rights."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def dropped(home: KvHome, node: int) -> int:
     return int(keeper.status(home.cluster)["nodes"][node]["dropped"])
 
 
-# An echo request by hand: not every machine has a program for it.
+# Sends a hand-made echo request, because some machines lack `ping`.
 PING = """
     import socket, sys
     port = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
@@ -76,7 +77,7 @@ PING = """
     print("echo")
 """
 
-# A ping of the protocol, whose UDP checksum is wrong; then one that is right, and its answer.
+# Sends a protocol ping with a wrong UDP checksum, then a correct ping, and receives its answer.
 WRONG_CHECKSUM = """
     import socket
     from wherry.kv.generated.frame import Kind, Kv
@@ -113,7 +114,7 @@ def test_reads_writes_ping_and_bad_frames(home: KvHome, tmp_path: Path) -> None:
     logs = [(tmp_path / f"node{number}.log").read_text() for number in range(2)]
     assert all("AF_XDP on eth0 queue 0, native, copy" in log for log in logs), logs
 
-    # The ordinary commands, whose sockets are in the clients' namespace.
+    # The usual commands, with sockets in the clients' namespace.
     home.ok("put", "greeting", "hello")
     assert home.ok("get", "greeting") == "hello\n"
     for node in ("0", "1"):
@@ -125,7 +126,7 @@ def test_reads_writes_ping_and_bad_frames(home: KvHome, tmp_path: Path) -> None:
     assert os.listdir("/sys/class/net") == interfaces, "the commands came back"
     assert inside(home, PROGRAM) == "was True"
 
-    # Clients past the kernel: reads, writes and conditional writes.
+    # Clients that bypass the kernel with reads, writes and conditional writes.
     load = (
         "bench",
         "--json",
@@ -154,14 +155,15 @@ def test_reads_writes_ping_and_bad_frames(home: KvHome, tmp_path: Path) -> None:
     assert missing.returncode == 1
     assert "no network interface nonesuch" in missing.stderr
 
-    # Frames that are not kv's go to the kernel, and broken ones are counted.
+    # Frames that do not belong to kv go to the kernel, and damaged frames are counted.
     assert inside(home, PING) == "echo"
     before = dropped(home, 0)
     assert inside(home, WRONG_CHECKSUM) == "7"
-    # Others may count at any time: clients that asked twice, on a busy machine. The log below says how many were wrong.
+    # The counter may also count repeated requests of clients on a busy machine. The log that is read below has the
+    # number of damaged frames.
     assert eventually(lambda: dropped(home, 0) > before), (before, dropped(home, 0))
 
-    # The switch redirects: with the bridge alone this would be 0.
+    # The switch redirects frames. If only the bridge worked, this counter would be 0.
     switch = next(iter(home.processes("switch")))
     counters = subprocess.check_output(
         ["nsenter", "--target", str(switch), "--net", "ethtool", "--statistics", "clients"], text=True
@@ -191,7 +193,7 @@ def test_a_node_and_the_switch_die_and_come_back(home: KvHome) -> None:
 
 
 def test_up_is_killed(home: KvHome) -> None:
-    """Then no process can clean up, and still nothing remains."""
+    """Nothing remains, although no process of `up` can clean up."""
     home.ok("up", "--detach", *QUICK)
     up = home.up.pid
     file = home.up.namespace
@@ -228,7 +230,7 @@ def test_what_is_refused(home: KvHome, tmp_path: Path) -> None:
     finally:
         space.close()
 
-    # A cluster file of another network.
+    # A cluster file for another network.
     file.write_text(file.read_text().replace('"static"', '"keeper"\nkeeper = "127.0.0.1:19287"'))
     done = home.run("up", "--xdp", "--dir", str(tmp_path))
     assert done.returncode == 1
@@ -242,14 +244,14 @@ def test_what_is_refused(home: KvHome, tmp_path: Path) -> None:
 
 
 def test_cabled_without_a_switch(home: KvHome, tmp_path: Path) -> None:
-    """Nodes and a client at two interfaces each, which sleep while nothing arrives."""
+    """Nodes and a client with two interfaces each. They sleep while no frame arrives."""
     program = str(paths.built("bench", "kv_load"))
     file = tmp_path / "cluster.toml"
     with netns.Mesh(3) as mesh, ExitStack() as stack:
         both = ",".join(mesh.interfaces(0))
         assert both == "eth0,eth1"
         lines = ["[cluster]", 'name = "cabled"', 'mode = "static"', "bucket_bits = 10"]
-        lines += [f'clients = ["{mesh.addresses[2]}"]']  # cables are subnets of one address each
+        lines += [f'clients = ["{mesh.addresses[2]}"]']  # each cable is a subnet with one address
         nodes = [f"{address}:19286" for address in mesh.addresses[:2]]
         for number, address in enumerate(nodes):
             lines += ["[[node]]", f"number = {number}", f'udp = "{address}"', f'xdp = "{both}"']

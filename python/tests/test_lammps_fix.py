@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fix wherry`: its errors, its frames beside LAMMPS's own arrays, in the program lmp, and the job that compares it."""
+"""`fix wherry`: its errors, its frames compared with LAMMPS's own arrays, its use in lmp, and the comparison job."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ APPS = paths.PACKAGE.parent.parent / "apps" / "lammps"
 
 @pytest.fixture
 def plugin(wherryd: Path) -> Path:
-    """fix wherry, of the same build as the agent."""
+    """The plugin with fix wherry, from the same build as the agent."""
     found = next(
         (
             wherryd.parent / up / "apps/lammps/plugin"
@@ -40,7 +40,8 @@ def plugin(wherryd: Path) -> Path:
 
 
 def in_lammps(script: str, *arguments: str) -> Any:
-    """Runs Python lines that have `melt`, a small one, and print JSON; in a process, since LAMMPS starts MPI."""
+    """Runs Python lines that use `melt`, a small simulation, and print JSON. They run in a process, because LAMMPS
+    starts MPI."""
     lines = f"""
 import json, sys
 from melt import Melt
@@ -65,7 +66,7 @@ melt.close()
 
 
 def files_in_shared_memory() -> set[str]:
-    """What jobs have there for their time."""
+    """The jobs' files in /dev/shm, which exist only while a job runs."""
     return {name for name in os.listdir("/dev/shm") if name.startswith("wherry-lammps-")}
 
 
@@ -112,7 +113,8 @@ print(json.dumps(said))
 @pytest.mark.agent
 @pytest.mark.timeout(120)
 def test_frames_hold_what_lammps_had(plugin: Path, agent: Agent) -> None:
-    """All kinds of attributes, at every step and across re-sorting of the atoms, against LAMMPS's arrays."""
+    """Compares all kinds of attributes with LAMMPS's arrays, at every step and after LAMMPS has sorted the atoms
+    again."""
     script = """
 names = ["v", "id", "x", "f", "type", "image"]
 melt.command(f"fix w all wherry 5 particles {' '.join(names)} agent {agent} keep 100 full wait")
@@ -141,7 +143,7 @@ print(json.dumps([want, vector]))
         for name, total in zip(batch.schema.names, sums, strict=True):
             column = batch.column(name)
             values = column.flatten() if name in "vxf" else column
-            # The same numbers in the same order, so that rounding is the same.
+            # Both add the same numbers in the same order, so that rounding is equal.
             shaped = values.to_numpy().astype(np.float64)
             assert (shaped.reshape(-1, 3) if name in "vxf" else shaped).sum() == pytest.approx(
                 total, rel=1e-12, abs=1e-9
@@ -156,7 +158,8 @@ print(json.dumps([want, vector]))
 @pytest.mark.agent
 @pytest.mark.timeout(120)
 def test_arrays_that_lammps_moves_are_read_where_they_are(plugin: Path, agent: Agent) -> None:
-    """The fix keeps arrays registered: 64 times as many atoms need larger ones, at other places."""
+    """The fix keeps arrays registered. With 64 times as many atoms, LAMMPS moves to larger arrays at other
+    addresses."""
     script = """
 melt.command(f"fix w all wherry 5 particles x id agent {agent} keep 100 full wait")
 melt.command("fix_modify w active yes")
@@ -187,7 +190,7 @@ print(json.dumps(want))
 @pytest.mark.agent
 @pytest.mark.timeout(120)
 def test_the_program_lmp(tmp_path: Path, plugin: Path, agent: Agent) -> None:
-    """As docs/guide/lammps.md has it, without Python."""
+    """Runs lmp as docs/guide/lammps.md describes, without Python."""
     script = tmp_path / "in.melt"
     script.write_text(f"""
 units lj
@@ -224,7 +227,7 @@ run 30
 @pytest.mark.agent
 @pytest.mark.timeout(120)
 def test_the_agent_goes_away(plugin: Path, agent: Agent) -> None:
-    """LAMMPS ends with an error that says so, and does not hang."""
+    """LAMMPS ends with an error that names the cause, and does not hang."""
     script = f"""
 import os, signal
 melt.command(f"fix w all wherry 1 particles x v agent {{agent}}")
@@ -246,7 +249,7 @@ print(json.dumps(said))
 @pytest.mark.agent
 @pytest.mark.timeout(240)
 def test_the_whole_comparison_on_a_small_box(tmp_path: Path, wherryd: Path, plugin: Path) -> None:
-    """As `make run` does. Speed is not judged here."""
+    """As `make run` does. The test does not check speed."""
     before = files_in_shared_memory()
     target = tmp_path / "new" / "fix.json"
     line = [sys.executable, str(APPS / "lammps_fix.py"), "--atoms", "4000", "--rounds", "2", "--check", "1"]
@@ -277,7 +280,7 @@ def test_the_whole_comparison_on_a_small_box(tmp_path: Path, wherryd: Path, plug
 
 
 def measured(name: str, columns: str, *lost_ms: float) -> fix_figures.Measured:
-    """Frames that took so long."""
+    """A measurement with one frame for each time in `lost_ms`."""
     way = Way(name, name, columns)
     return fix_figures.Measured(way, [Cost(lost / 1e3) for lost in lost_ms])
 
@@ -327,7 +330,7 @@ print(json.dumps([run(3), run(2), run(3)]))
     before, across, at_the_end = in_lammps(script, str(plugin), str(tmp_path / "dump"))
     assert before[0] == 0, "no step that is a multiple of 4"
     assert 0 < across[0] < across[1]
-    # Of step 8 only what is before and after the forces.
+    # Step 8 counts only the parts before and after the forces.
     assert 0 < at_the_end[0] < at_the_end[1]
     assert (tmp_path / "dump").read_text().count("ITEM: TIMESTEP") == 3, "of steps 0, 4 and 8"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job: its parts one by one (the verdict, the baseline, LAMMPS's arrays, DuckDB's figures), and the whole job
-on a small box."""
+"""The main job: each part (the verdict, the baseline, LAMMPS's arrays, DuckDB's figures), and the whole job with a
+small box."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def job_line(target: Path, *more: str) -> list[str]:
 
 
 def shared_memory_of(pid: int) -> list[str]:
-    """MPICH names its segment after the process."""
+    """MPICH's segments of a process. Their names contain its pid."""
     return [name for name in os.listdir("/dev/shm") if name.startswith(f"mpich_shm_{pid:x}_")]
 
 
@@ -268,7 +268,7 @@ def test_a_job_that_is_ended_leaves_no_shared_memory(tmp_path: Path, wherryd: Pa
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_a_signal_while_mpi_starts_leaves_no_shared_memory(wherryd: Path, number: signal.Signals) -> None:
-    """It comes as soon as the segment is there, from a thread that looks at nothing else."""
+    """A thread that only watches for the segment sends the signal as soon as it exists."""
     lines = f"""
 import os, signal, threading
 import melt
@@ -281,7 +281,7 @@ threading.Thread(target=watch, daemon=True).start()
 melt.start_mpi()
 """
     with start([sys.executable, "-c", lines], wherryd) as process:
-        # The segment may have come and gone between two looks; then the process ends by itself.
+        # If the thread missed the segment between two checks, the process ends by itself.
         _, err = process.communicate(timeout=60)
     assert process.returncode == 0 or "KeyboardInterrupt" in err, err
     assert shared_memory_of(process.pid) == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fix wherry` on MPI ranks: each posts a part of the frame, and readers see a frame whole or not at all."""
+"""`fix wherry` on MPI ranks: each rank posts a part of the frame, and readers see a whole frame or none."""
 
 from __future__ import annotations
 
@@ -45,12 +45,13 @@ thermo {every}
 thermo_style custom step f_w[1]
 run {steps}
 """
-"""LAMMPS writes its own sums of each frame's step, one line a frame, before rank 0 posts the end of the frame."""
+"""An input script that writes LAMMPS's own sums for each frame, one line per frame, before rank 0 posts the end of the
+frame."""
 
 
 @contextmanager
 def lammps(directory: Path, library: Path, options: str, steps: int, every: int = 1) -> Iterator[subprocess.Popen[str]]:
-    """`mpiexec -n 4 lmp`, and none of its processes afterwards."""
+    """Runs `mpiexec -n 4 lmp`. Afterwards none of its processes may remain."""
     script = directory / "in.melt"
     truth = directory / "truth.txt"
     script.write_text(INPUT.format(plugin=library, truth=truth, options=options, steps=steps, every=every))
@@ -81,7 +82,7 @@ def lammps(directory: Path, library: Path, options: str, steps: int, every: int 
 
 
 def processes_below(ancestor: int) -> list[int]:
-    """The descendants of that process."""
+    """The descendants of process `ancestor`."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -96,7 +97,7 @@ def processes_below(ancestor: int) -> list[int]:
 
 
 def named(ancestor: int, name: str) -> list[int]:
-    """Those of them that run the program `name`."""
+    """The descendants of process `ancestor` that run the program `name`."""
     found = []
     for pid in processes_below(ancestor):
         try:
@@ -114,7 +115,7 @@ def rank_of(pid: int) -> int:
 
 
 def check_frames(agent: Agent, truth: Path) -> list[int]:
-    """Every frame is whole and equals LAMMPS's data. Returns the steps."""
+    """Checks that every frame is complete and equals LAMMPS's data. Returns the steps."""
     wanted = {}
     for line in truth.read_text().splitlines(keepends=True):
         if line.endswith("\n") and not line.startswith("#"):
@@ -147,7 +148,7 @@ def test_four_ranks_post_a_hundred_frames(tmp_path: Path, plugin: Path, agent: A
 
 
 def test_a_rank_is_killed(tmp_path: Path, plugin: Path, agent: Agent) -> None:  # noqa: F811
-    """At any such moment, the present frames are whole and right."""
+    """Whenever a rank is killed, the existing frames are complete and correct."""
 
     def frames() -> int:
         return sum(stream.total_frames for stream in wherry.streams(agent.session_file))

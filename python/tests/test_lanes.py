@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/lanes.sh, which `make test` runs its parts with."""
+"""tools/lanes.sh, with which `make test` runs its parts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def lanes(*targets: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_lanes_run_at_the_same_time_and_a_lane_in_order() -> None:
-    done = lanes("one", "two three")  # the first waits for the second
+    done = lanes("one", "two three")  # command "one" waits for "two"
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-3:] == ["lane 2:", "two", "three"]
     assert done.stdout.count("one\n") == 1

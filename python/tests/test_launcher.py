@@ -124,7 +124,7 @@ def test_child_that_returns_from_a_handler_does_not_disturb_its_parent(jobs: Job
 
 @pytest.fixture
 def told(jobs: Jobs) -> None:
-    """What ranks say when they hear that their job is over does not depend on how soon they get to run."""
+    """Gives ranks enough time to report the end of their job, also on a busy machine."""
     jobs.waits["TOLD_S"] = 100.0
 
 
@@ -159,7 +159,7 @@ def test_rank_that_fails_ends_the_job_while_others_wait(jobs: Jobs, rank: str) -
     [
         (["1:exit=0", "exchange"], "ended"),  # it never joins
         (["exchange", "leave", "1:exit=0", "exchange"], "ended"),  # nor a second time
-        (["1:gather", "1:leave", "1:sleep=20000", "exchange"], "left the job"),  # after one exchange of three
+        (["1:gather", "1:leave", "1:sleep=20000", "exchange"], "left the job"),  # after one of three ranks exchanged
     ],
 )
 def test_rank_that_leaves_while_others_wait_ends_the_job(jobs: Jobs, rank: str, actions: list[str], how: str) -> None:
@@ -183,7 +183,8 @@ def test_what_a_rank_has_started_ends_with_it(jobs: Jobs, rank: str) -> None:
 
 @pytest.mark.usefixtures("told")
 def test_timeout(jobs: Jobs, rank: str) -> None:
-    """It counts from the launcher's start. On a busy machine it may pass before the ranks are there: then with more."""
+    """The timeout counts from the launcher's start. If it passes before the ranks have started, the test tries a longer
+    one."""
     for seconds in ("0.5", "2", "8", "32"):
         done = jobs.run(*shape(1, 2), "--timeout", seconds, "--", rank, "exchange", "watch", timeout=120)
         why = f"the job took longer than its --timeout of {seconds} s"
@@ -235,7 +236,7 @@ def test_rank_that_dies_among_messages_ends_the_job(jobs: Jobs, rank: str, place
 
 @pytest.mark.parametrize("placement", ["inline", "host"])
 def test_rank_that_others_fail_because_of_is_named_though_it_ends_last(jobs: Jobs, rank: str, placement: str) -> None:
-    """Rank 1 exits with status 3, and its destructors take a second; rank 0 notices, and ends at once with status 5."""
+    """Rank 1 exits with status 3, and its destructors take 1 s. Rank 0 notices, and ends at once with status 5."""
     jobs.waits["CAUSE_S"] = 100.0
     shape_of_two = ["--nodes", "1", "--ranks-per-node", "2", "--placement", placement]
     done = jobs.run(*shape_of_two, "--", rank, "1:linger=1000", "1:spin=200", "1:exit=3", "spin-or-exit=5")
@@ -246,7 +247,7 @@ def test_rank_that_others_fail_because_of_is_named_though_it_ends_last(jobs: Job
 @pytest.mark.parametrize(
     ("actions", "status", "said", "broken"),
     [
-        # Rank 1 runs until the launcher tells it of rank 0's end, and then ends in a way that explains that one.
+        # Rank 1 runs until the launcher reports the end of rank 0. Then it exits with 3, the cause of that end.
         (["0:blame=1", "0:exit=5", "1:watch-or-exit=3", "watch"], 3, "rank 1 exited with status 3", 2),
         (["0:blame=1", "0:sleep=200", "0:exit=5", "1:exit=0", "watch"], 5, "rank 0 exited with status 5", 1),
         (["0:blame=-1", "0:exit=5", "watch"], 5, "rank 0 exited with status 5", 2),
@@ -256,10 +257,10 @@ def test_rank_that_others_fail_because_of_is_named_though_it_ends_last(jobs: Job
 def test_ranks_that_blame_another_are_waited_for_only_while_it_runs(
     jobs: Jobs, rank: str, actions: list[str], status: int, said: str, broken: int
 ) -> None:
-    """A launcher that would wait for an hour before it names a rank that has failed because of another one."""
+    """The launcher would wait for an hour before it names a rank that blames another rank."""
     jobs.waits["CAUSE_S"] = 3600.0
     done = jobs.run(*shape(1, 3), "--timeout", "200", "--", rank, "exchange", *actions)
-    # A rank that is still in its exchange when rank 0 ends says so itself, and not by a handler.
+    # A rank that is still in its exchange when rank 0 ends reports this as an error of the exchange, not by a handler.
     early = "[1] bootstrap_rank: unavailable: rank 0 exited with status 5\n"
     assert (done.returncode, done.stderr.replace(early, "")) == (status, f"wherry run: {said}\n"), done.stdout
     told = done.stdout.count("broken: rank 0 exited with status 5") + done.stderr.count(early)
@@ -276,7 +277,7 @@ def test_child_that_takes_its_parents_place_is_refused(jobs: Jobs, rank: str, pl
 
 @pytest.mark.usefixtures("told")
 def test_rank_hears_of_a_failure_though_its_agent_is_stopped(jobs: Jobs, rank: str) -> None:
-    """The agent is alive and answers nothing, so rank 0's report of the failure must not wait for it."""
+    """The agent is alive but does not answer, so rank 0 must report the failure without it."""
     with jobs.start(*shape(2, 1), "--placement", "host", "--", rank, "spin") as launcher:
         assert launcher.stdout
         assert "rank" in launcher.stdout.readline()
@@ -330,7 +331,7 @@ def test_placement_and_agents(jobs: Jobs, rank: str) -> None:
 
 
 def test_rank_may_start_an_embedded_agent(jobs: Jobs) -> None:
-    """It is in the environment of a job then, which names no settings of an agent."""
+    """An embedded agent runs in the environment of the job, which must not contain settings of an agent."""
     done = jobs.run(*shape(1, 2), "--", "sh", "-c", f"{built('wherryd')} --dump-config >/dev/null")
     assert (done.returncode, done.stderr) == (0, "")
 

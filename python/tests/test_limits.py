@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Disks, descriptors and memory run out, and the umask removes all rights: the remaining functions, and the
-messages."""
+"""When disks, descriptors or memory run out, or the umask removes all rights: what still works, and the messages."""
 
 from __future__ import annotations
 
@@ -23,15 +22,16 @@ pytestmark = pytest.mark.agent
 
 QUICK = ("--bucket-bits", "8", "--ping-ms", "40")
 FULL = 1 << 16
-"""Bytes of a file system that is easily filled."""
+"""Size in bytes of a file system that fills quickly."""
 OTHER_USER = 12345
 
 
 def on_small_file_system(directory: Path, *command: str, first: str = "") -> list[str]:
-    """A command line that sees a file system of FULL bytes in the directory. `first`: a shell's, before it."""
+    """Command line of `command` with a file system of FULL bytes at `directory`. `first`: a shell command to run before
+    it."""
     directory.mkdir()
     root = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-    # In a chroot `/` is no mount, and unshare would fail on it.
+    # In a chroot, `/` is not a mount point, and unshare would fail.
     mount = "mount --make-rprivate / 2>/dev/null; "
     mount += f"mount -t tmpfs -o size={FULL} tmpfs {shlex.quote(str(directory))}"
     script = f"{mount} && {first or ':'} && exec {shlex.join(command)}"
@@ -39,7 +39,7 @@ def on_small_file_system(directory: Path, *command: str, first: str = "") -> lis
 
 
 def fill(directory: Path) -> Path:
-    """The file that takes all that is free there."""
+    """Fills the file system of `directory` with a file; returns the file."""
     file = directory / "fill"
     with file.open("wb", buffering=0) as all_of_it:
         for size in (4096, 1):
@@ -60,7 +60,7 @@ def surroundings() -> dict[str, str]:
 
 
 def one_sentence(text: str) -> str:
-    """It is one, and neither a traceback nor the words of a library."""
+    """Checks that the message is one sentence of Wherry, not a traceback or a library's message. Returns it."""
     lines = text.strip().splitlines()
     assert len(lines) == 1, text
     assert lines[0].startswith("wherry: "), text
@@ -102,7 +102,8 @@ def test_notes_that_a_full_disk_did_not_take_are_in_the_log_later(home: KvHome, 
         place,
         "sh",
         "-c",
-        # `up --detach` would leave the namespace to its child alone, so here its log is on the disk, too.
+        # With `up --detach` only its child would stay in the namespace. So `up` runs here, with its log on the small
+        # disk.
         f"exec {shlex.join(up_command)} >/dev/null 2>{place}/up.log",
     )
     with subprocess.Popen(command, env=home.environment) as up:
@@ -196,7 +197,7 @@ def test_a_node_without_memory_for_its_buckets_says_how_much_it_wants(home: KvHo
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
     said = one_sentence(done.stderr)
-    least = 2**24 * 4 * 1024  # docs/guide/kv.md: 4 KiB of values each
+    least = 2**24 * 4 * 1024  # 4 KiB of values per location, as in docs/guide/kv.md
     wanted = int(said.partition("which want ")[2].split()[0])
     assert least <= wanted < 1.1 * least
     for words in ("node", "2^24 buckets", "ulimit -v", "bucket_bits"):
@@ -235,7 +236,7 @@ def test_an_agent_starts_whatever_the_umask(wherryd: Path, tmp_path: Path) -> No
 
 
 def test_the_sweeper_removes_its_directory_although_nobody_read_that_it_was_made(tmp_path: Path) -> None:
-    """As when the launcher is killed at that moment."""
+    """The pipe has no reader, as if the launcher was killed at that moment."""
     read, write = os.pipe()
     os.close(read)
     directory = tmp_path / "workspace"

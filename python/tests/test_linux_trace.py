@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recording of Linux that the designs play, counted without the C++ that wrote it (`make linux-trace`)."""
+"""The recording of Linux that the designs replay, counted by code other than the C++ that wrote it (`make
+linux-trace`)."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ import linux_trace  # noqa: E402
 
 SLICE = ROOT / "sim" / "designs" / "linux_boot.wbt"
 BY_HAND = bytes([*b"WBT2", 0x00, 0xE1, 0xF5, 0x05, 5, 0x83, 0x01, 0x82, 0x01, 5, 0, 16, 1, 58])
-"""docs/design/card-memory.md: 100 MHz, a fetch, a write, a read of a word and of a line."""
+"""A trace in the format of docs/design/card-memory.md: 100 MHz, a fetch, a write, a read of a word and of a line."""
 
 
 def said() -> dict[str, Any]:
-    """What designs_linux said of the boot."""
+    """The figures that designs_linux recorded for the boot."""
     document: dict[str, Any] = json.loads(SLICE.with_suffix(".json").read_text())
     return document
 
@@ -52,7 +53,8 @@ def test_the_slice_has_the_counts_of_its_recording() -> None:
 
 
 def test_each_window_has_what_was_recorded_of_it() -> None:
-    """1.2 million cycles of 100 MHz each, in their order in the boot; kinds and pages of each are those recorded."""
+    """Each window has 1.2 million cycles at 100 MHz, and the windows follow in the order of the boot. Their access
+    kinds and pages are the recorded ones."""
     document = said()
     kinds: dict[int, Counter[str]] = {}
     pages: dict[int, set[int]] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks under an MPI launcher: the mpiexec of the mpich wheel, which is part of the environment."""
+"""Ranks under an MPI launcher, mpiexec of the mpich wheel, which is part of the virtual environment."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ done
 exec "$@"
 """
 MPIEXEC = Path(sys.prefix) / "bin" / "mpiexec"
-# MPICH's launcher kills the others when a rank's connection closes, and ends with the status of the process whose end
-# it sees first: a rank that is still giving back its memory may be seen after one that was killed because of it.
+# MPICH's launcher kills the other ranks when a rank's connection closes. It ends with the status of the process whose
+# end it sees first. A failed rank that is still freeing its memory may be seen after a rank that was killed because of
+# it.
 KILLED = 9
 
 
@@ -45,7 +46,7 @@ pytestmark = pytest.mark.usefixtures("mpich_segments")
 def mpiexec(
     ranks: int, *actions: str, timeout: float = 120, errors: Path | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Its stdout: what the ranks printed, one rank after the other (mpiexec itself mixes them within lines).
+    """Runs mpiexec. The stdout has the ranks' output, one rank after another (mpiexec itself mixes their lines).
 
     `errors`: a file for what ranks write to stderr. The launcher loses lines of ranks that abort.
     """
@@ -53,7 +54,7 @@ def mpiexec(
     built("libwherry_mpi.so")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("WHERRY_")} | variables
     if "WHERRY_PROFILE" not in variables and "XDG_CACHE_HOME" not in variables:
-        environment["WHERRY_PROFILE"] = "off"  # nor does a person's profile on this machine change the tests
+        environment["WHERRY_PROFILE"] = "off"  # a user's profile on this machine must not change the tests
     with tempfile.TemporaryDirectory() as output:
         pattern = ["-outfile-pattern", f"{output}/%r"]
         shell = [] if errors is None else ["sh", "-c", f'exec "$0" "$@" 2>>"{errors}"']
@@ -181,7 +182,7 @@ def test_a_program_of_another_mpi_expect_an_error_that_names_both(tmp_path: Path
 
 
 def test_a_rank_that_does_not_come_expect_start_to_time_out() -> None:
-    """The other one never calls start(): MPI_Init itself would wait for it for ever."""
+    """The other rank never calls start(), and MPI_Init itself would wait for it forever."""
     done = mpiexec(2, "1:sleep=300000", "join=1500", timeout=120)
     assert done.returncode in (3, KILLED), done.stdout + done.stderr
     assert "not all ranks came in time" in done.stdout + done.stderr
@@ -189,7 +190,7 @@ def test_a_rank_that_does_not_come_expect_start_to_time_out() -> None:
 
 @pytest.mark.parametrize("how", ["exit=5", "exit-beside-a-child=5", "kill"])
 def test_rank_that_dies_ends_the_others(how: str) -> None:
-    """MPICH's launcher does not kill them when it has learned of an exit before it sees the rank's connection close."""
+    """MPICH's launcher does not kill the others if it learns of an exit before it sees the rank's connection close."""
     done = mpiexec(3, "exchange", f"1:{how}", "sleep=300000", timeout=120)
     assert done.returncode in ((5, KILLED) if "5" in how else (KILLED,)), done.stderr
 
@@ -218,7 +219,8 @@ def run_job_script(tmp_path: Path, job: str, placement: str, output: Path) -> su
 
 
 def test_job_script_expect_no_use_of_a_directory_that_is_there(tmp_path: Path) -> None:
-    """Nor is it removed. `mktemp` proposes it here, like an attacker who guesses the name."""
+    """The script must not remove the directory either. A fake `mktemp` returns its name, as if an attacker had guessed
+    it."""
     taken = tmp_path / "taken"
     taken.mkdir()
     (taken / "precious").touch()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of namespaces: whether each reaches each. Skipped, with the reason, without rights."""
+"""Networks of namespaces, in which each namespace must reach every other. Skipped, with the reason, if the user lacks
+the rights."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from wherry.system.netns import Mesh, Network
 
 NODES = 4
 
-# An echo request by hand: not every machine has a program for it.
+# Sends a hand-made echo request, because some machines lack `ping`.
 PING = """
 import socket, sys
 port = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)

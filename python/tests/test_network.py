@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two hosts: an agent and a client in two network namespaces, joined by a veth pair, over TCP.
 
-Who is not root makes them in a user namespace. These tests also fail if that is forbidden, because they are the only
-ones with two hosts.
+If the user is not root, they are created in a user namespace. If that is forbidden, these tests fail, because no other
+tests have two hosts.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ CLIENT_PROGRAM = textwrap.dedent(
 
 @contextlib.contextmanager
 def _root() -> Iterator[list[str]]:
-    """The beginning of a command line that runs as a user who may make network namespaces."""
+    """The first words of a command line that runs as a user with the right to create network namespaces."""
     if os.geteuid() == 0:
         yield []
         return
@@ -65,7 +65,7 @@ def _root() -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def _held(unshare: list[str]) -> Iterator[int]:
-    """Namespaces that live as long as the process does that is in them; its pid."""
+    """Creates namespaces that exist as long as the process in them; yields its pid."""
     command = [*unshare, "sh", "-c", "echo ready && exec cat"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as holder:
@@ -79,13 +79,13 @@ def _held(unshare: list[str]) -> Iterator[int]:
 
 
 class Hosts:
-    """Two network namespaces that can reach each other, by the processes that hold them."""
+    """Two connected network namespaces, named by the pids of the processes that keep them alive."""
 
     def __init__(self, root: list[str], agent: int, client: int) -> None:
         self.root, self.agent, self.client = root, agent, client
 
     def on(self, host: int, *command: str) -> list[str]:
-        """A command line that runs on one of them."""
+        """A command line that runs `command` on one of the hosts."""
         return [*self.root, "nsenter", f"--target={host}", "--net", "--", *command]
 
     def ip(self, host: int, *words: str) -> str:
@@ -94,7 +94,7 @@ class Hosts:
         return done.stdout
 
     def wait_until_up(self, host: int) -> None:
-        """A veth's carrier comes a moment after both ends are up; UCX leaves out interfaces without one."""
+        """A veth gets its carrier shortly after both ends are up. UCX ignores interfaces without a carrier."""
         deadline = time.monotonic() + 300
         while " UP " not in self.ip(host, "-br", "link", "show", "veth0"):
             assert time.monotonic() < deadline
@@ -120,7 +120,7 @@ def hosts() -> Iterator[Hosts]:
 
 @pytest.fixture
 def remote_agent(hosts: Hosts, tmp_path: Path) -> Iterator[dict[str, object]]:
-    """An agent on the first host that listens for the second; its session file's content."""
+    """Runs an agent on the first host that listens for the second; yields the content of its session file."""
     file = tmp_path / "agent.json"
     command = hosts.on(hosts.agent, str(paths.wherryd()), "--session-file", str(file))
     command += ["--listen", f"{AGENT}:0", "--flight", f"{AGENT}:0", "--log-level", "warn", "--budget", "256MiB"]
@@ -138,7 +138,7 @@ def remote_agent(hosts: Hosts, tmp_path: Path) -> Iterator[dict[str, object]]:
 
 
 def _client(hosts: Hosts, agent: dict[str, object], transport: str) -> subprocess.Popen[str]:
-    # A separate PID namespace, as on another machine, so shared memory and CMA cannot be used.
+    # The separate PID namespace, as on another machine, prevents the use of shared memory and CMA.
     own = 'mount --make-rprivate /proc && mount -t proc proc /proc && exec "$@"'
     command = hosts.on(hosts.client, "unshare", "--pid", "--fork", "--mount", "--propagation", "unchanged")
     command += ["sh", "-c", own, "sh", sys.executable, "-c", CLIENT_PROGRAM]

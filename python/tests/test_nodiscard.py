@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever may say "not taken" may not be ignored: the compiler warns, in C++ and in C."""
+"""The compiler warns, in C++ and C, if the caller ignores a result that may mean "not accepted"."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ C_CALLS = [
     "convey_advance(0, 1)",
 ]
 C_STATEMENTS = ["convey_begin(0, 8, 0)", "convey_reset(0)", "convey_free(0)"]
-"""As programs written for bale make these calls."""
+"""Programs written for bale make these calls as plain statements."""
 
 
 def warnings(language: str, source: str) -> list[str]:
@@ -97,7 +97,8 @@ def warnings(language: str, source: str) -> list[str]:
 
 @pytest.mark.parametrize(("language", "frame", "calls"), [("c++", CPP, CPP_CALLS), ("c", C, C_CALLS)], ids=["c++", "c"])
 def test_ignored_results_expect_a_warning_for_each_call(language: str, frame: str, calls: list[str]) -> None:
-    """All calls at once (a compilation takes seconds): as many warnings, and none when the results are used."""
+    """Compiles all calls at once, because a compilation takes seconds. Each call gives a warning; calls whose result is
+    used give none."""
     found = warnings(language, frame.replace("CALL", ";\n  ".join(calls)))
     ignored = [text for text in found if "unused" in text or "ignoring return value" in text]
     assert len(ignored) == len(calls), "\n".join(found)

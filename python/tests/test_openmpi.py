@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks under Open MPI's launcher: through its PMIx server, and through the plugin, which is built for it here."""
+"""Ranks under Open MPI's launcher: through its PMIx server, and through the plugin, which the test builds for Open
+MPI."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ RANK = "bootstrap_rank"
 
 @pytest.fixture(scope="module")
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As docs/guide/route-launch.md says."""
+    """Builds the plugin as docs/guide/route-launch.md describes."""
     library = tmp_path_factory.mktemp("plugin") / "libwherry_mpi.so"
     source = ROOT / "src" / "route" / "mpi_plugin" / "plugin.cpp"
     line = [openmpi.program("mpicxx"), "-std=c++20", "-O2", "-fPIC", "-shared", "-o", str(library), str(source)]
@@ -32,8 +33,8 @@ def mpi_program(tmp_path_factory: pytest.TempPathFactory) -> str:
     libraries = Path(built("libwherry.so")).parent
     line = [openmpi.program("mpicc"), "-std=c99", "-Wall", "-Werror", f"-I{ROOT}/include", "-o", program]
     line += [str(ROOT / "python" / "tests" / "mpi_program.c"), f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lwherry"]
-    # Both bring a UCX of the same soname. The program loads Wherry's, and all of it, before Open MPI's parts
-    # (docs/design/fabric.md); MPI is told below to do without.
+    # Wherry and Open MPI each bring a UCX with the same soname. The program loads Wherry's complete UCX before Open
+    # MPI's parts (docs/design/fabric.md). An option below keeps MPI from using UCX.
     package = util.find_spec("libucx")
     assert package is not None
     assert package.origin is not None
@@ -91,7 +92,7 @@ def test_a_rank_that_does_not_come_expect_start_to_time_out(plugin: Path, way: s
 
 
 def test_the_plugin_of_another_mpi_is_refused() -> None:
-    """The build's own plugin is MPICH's."""
+    """The plugin of the build is for MPICH."""
     done = mpirun(2, built(RANK), "exchange", **through(Path(built("libwherry_mpi.so"))))
     assert done.returncode != 0
     assert "alone" not in done.stdout
@@ -99,7 +100,7 @@ def test_the_plugin_of_another_mpi_is_refused() -> None:
 
 @pytest.mark.parametrize("way", ["mpi", "pmix"])
 def test_a_program_that_uses_mpi_itself(plugin: Path, mpi_program: str, way: str) -> None:
-    """Through PMIx, MPI and route share one libpmix, and it takes no plugin."""
+    """With PMIx, MPI and route share one libpmix, and no plugin is needed."""
     variables = through(plugin) if way == "mpi" else {"WHERRY_MPI_PLUGIN": "/nonexistent/libwherry_mpi.so"}
     done = mpirun(4, mpi_program, **variables)
     assert done.returncode == 0, done.stdout + done.stderr

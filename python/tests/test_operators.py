@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that a stream declares: what derived streams bring is what pyarrow, pandas and numpy make of the frames."""
+"""Operators that a stream declares: derived streams deliver what pyarrow, pandas and numpy compute from the frames."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def particles(rows: int = ROWS, seed: int = 1) -> pa.RecordBatch:
 
 
 def derived(bench: Bench, batch: pa.RecordBatch, *steps: Any, **options: Any) -> pa.RecordBatch:
-    """What readers of the derived stream get for that frame."""
+    """Posts a frame; returns what readers of the derived stream get for it."""
     (frame,) = frames(bench, batch, *steps, **options)
     return frame.batch
 
@@ -67,7 +67,7 @@ def frames(bench: Bench, batch: pa.RecordBatch, *steps: Any, **options: Any) -> 
 
 
 def ended(bench: Bench, name: str) -> list[wherry.move.Frame]:
-    """The frames of a derived stream whose source was closed, when it has ended; Flight readers get the same."""
+    """All frames of a derived stream after its source was closed. Checks that Flight readers get the same."""
     with wherry.open(name, bench.file, timeout=WAIT) as reader:
         found = list(reader)
     far = [batch for _, batch in wherry.flight_frames(bench.client, bench.options, name, follow=False)]
@@ -86,7 +86,7 @@ def status(bench: Bench, name: str) -> wherry.move.StreamStatus:
 
 
 def plain(batch: pa.RecordBatch | pa.Table) -> pa.Table:
-    """Dictionaries as their values: which of several dictionaries a column has is nobody's business."""
+    """Replaces dictionaries by their values, because tests do not depend on which dictionary a column uses."""
     table = batch if isinstance(batch, pa.Table) else pa.table(batch)
     for i, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
@@ -145,7 +145,7 @@ def test_sorting_is_pandas_stable_sort(bench: Bench) -> None:
     by_cell = frame.sort_values("cell", ascending=False, kind="stable", na_position="last")
     wanted = by_cell.sort_values("kind", kind="stable", na_position="last")
     assert got["id"].to_pylist() == wanted["id"].tolist()
-    # Numbers first, then NaN, then nulls.
+    # A sort puts numbers first, then NaN, then nulls.
     got = derived(bench, batch, {"sort": ["x"]}, {"project": ["x"]})
     values = got["x"].to_pylist()
     numbers = sorted(one for one in batch["x"].to_pylist() if one is not None and not math.isnan(one))
@@ -164,7 +164,7 @@ def test_aggregates_are_pandas(bench: Bench) -> None:
     wanted = groups.agg(["size", lambda t: t.sum(min_count=1), "min", "max", "mean", "count"]).reset_index()
     assert got.num_rows == len(wanted)
     rows = {(row["kind"], row["cell"]): list(row.values())[2:] for row in got.to_pylist()}
-    assert [row["kind"] for row in got.to_pylist()][:4] == KINDS  # in the order in which they come first
+    assert [row["kind"] for row in got.to_pylist()][:4] == KINDS  # in the order of their first occurrence
     for row in wanted.itertuples(index=False):
         key = (None if pd.isna(row[0]) else row[0], None if pd.isna(row[1]) else int(row[1]))
         for made, expected in zip(rows[key], row[2:], strict=True):
@@ -186,7 +186,7 @@ def test_aggregates_without_groups_are_one_row(bench: Bench) -> None:
         "name_min": min(one for one in batch["name"].to_pylist() if one),
         "t_mean": pytest.approx(t.mean(), rel=1e-12),
     }
-    # Steps go on with what the aggregate made.
+    # Later steps work on the result of the aggregate.
     after = derived(
         bench,
         batch,
@@ -225,7 +225,7 @@ def test_a_partition_is_a_stream_in_parts(bench: Bench) -> None:
 
     (frame,) = frames(bench, batch, {"partition": "x", "bounds": [-1, 0.5]}, strategy="c_abi")
     x = plain(batch).to_pandas()["x"].to_numpy()
-    expected = [x < -1, (x >= -1) & (x < 0.5), x >= 0.5, np.isnan(x)]  # the last: NaN, and nulls
+    expected = [x < -1, (x >= -1) & (x < 0.5), x >= 0.5, np.isnan(x)]  # the last part: NaN and nulls
     assert [part["id"].to_pylist() for part in frame.batches] == [ids[one].tolist() for one in expected]
     assert sum(part.num_rows for part in frame.batches) == ROWS
 
@@ -240,7 +240,7 @@ def test_a_partition_is_a_stream_in_parts(bench: Bench) -> None:
 
 @pytest.mark.parametrize("compression", ["lz4", "zstd"])
 def test_compressed_bodies_travel_as_they_are_stored(bench: Bench, compression: str) -> None:
-    """Numbers that compress well take less memory and less of the wire; readers see the same rows."""
+    """Numbers that compress well take less memory and fewer bytes on the wire. Readers see the same rows."""
     batch = pa.record_batch({"n": pa.array(np.repeat(np.arange(100), 1000)), "kind": pa.array(["ion"] * 100_000)})
     name = bench.name()
     operators = [{"name": "small", "compression": compression}, {"name": "plain"}]
@@ -259,7 +259,7 @@ def test_compressed_bodies_travel_as_they_are_stored(bench: Bench, compression: 
             assert got.equals(batch)
             taken = relay.taken()
             assert taken < small + 50_000 if one == "small" else taken > whole
-        # A reader's own condition on a compressed stream.
+        # A reader can also filter a compressed stream.
         ((_, got),) = wherry.flight_frames(
             client, bench.options, f"{name}.small", follow=False, filter=["==", "n", 7], compression="zstd"
         )
@@ -267,7 +267,7 @@ def test_compressed_bodies_travel_as_they_are_stored(bench: Bench, compression: 
 
 
 def test_a_step_in_parts_is_operated_on_as_a_whole(bench: Bench) -> None:
-    """Each part with a dictionary of its own."""
+    """Each part has its own dictionary."""
     name = bench.name()
     data = [particles(300, seed) for seed in (1, 2, 3)]
     words: list[list[str | None]] = [["a", "b"], ["b", "c"], ["d", None]]
@@ -370,7 +370,7 @@ def test_names_that_are_taken_are_refused_as_a_whole(bench: Bench) -> None:
 
 
 def test_a_failing_operator_is_seen_and_loses_nothing(bench: Bench) -> None:
-    """Offsets that point outside: the host wrote them, and the agent finds out when something follows them."""
+    """The host wrote offsets that point outside the values. The agent notices when an operator follows them."""
     name = bench.name()
     good = pa.record_batch({"n": pa.array([1, 2, 3]), "s": pa.array(["a", "bb", "ccc"])})
     offsets = np.array([0, 1000, 2, 3], np.int32)
@@ -402,7 +402,7 @@ def test_under_wait_nothing_is_lost_and_the_host_waits_for_the_slowest(bench: Be
         posted = [stream.offload(batch, tag=tag) for tag in range(10)]
         posted[2].wait(WAIT)
         assert eventually(lambda: status(bench, f"{name}.odd").held_frames == 3)
-        with pytest.raises(wherry.DeadlineExceeded):  # nobody reads: three results, and three frames behind them
+        with pytest.raises(wherry.DeadlineExceeded):  # without a reader, three results and three frames wait
             posted[9].wait(0.2)
         with wherry.open(f"{name}.odd", bench.file, timeout=WAIT) as reader:
             for tag in range(10):
@@ -430,7 +430,7 @@ def test_under_evict_the_host_does_not_wait(bench: Bench) -> None:
 
 
 def test_a_full_budget_is_back_pressure(make_agent: Callable[..., Agent]) -> None:
-    """Results and frames do not fit all at once; nothing is lost while somebody reads."""
+    """Results and frames do not all fit at once. As long as a reader reads, no result is lost."""
     agent = make_agent("--budget", "32MiB")
     batch = pa.record_batch({"n": pa.array(np.arange(500_000))})
     one = {"name": "most", "steps": [{"filter": [">=", "n", 10]}]}
@@ -477,7 +477,7 @@ def test_an_embedded_agent_operates_too(monkeypatch: pytest.MonkeyPatch, wherryd
 
 
 def test_a_drained_agent_works_off_what_waits_for_operators(make_agent: Callable[..., Agent]) -> None:
-    """SIGTERM while frames wait, since nobody has read results: the agent ends when they have been."""
+    """SIGTERM arrives while frames wait for unread results. The agent ends when all results have been read."""
     agent = make_agent("--drain-ms", "300000")
     data = {"n": np.arange(1000)}
     session = wherry.Session(str(agent.session_file))
@@ -489,7 +489,7 @@ def test_a_drained_agent_works_off_what_waits_for_operators(make_agent: Callable
     agent.process.terminate()
     with pytest.raises(subprocess.TimeoutExpired):
         agent.process.wait(0.2)
-    for tag in range(3):  # each makes room for the next result; the agent ends with the last one
+    for tag in range(3):  # each read makes room for the next result; the agent ends after the last
         frame = next(reader)
         assert frame.tag == tag
         assert frame.batch["n"].to_pylist() == [0, 1, 2]
@@ -502,7 +502,7 @@ def test_a_drained_agent_works_off_what_waits_for_operators(make_agent: Callable
 
 
 def test_the_ticket_ends_before_the_operators(bench: Bench) -> None:
-    """The agent's threads that operate stand behind the host's offload: the frame is there when the ticket ends."""
+    """The agent runs operators after the host's offload, so the frame is available when the ticket ends."""
     name, batch = bench.name(), particles()
     with bench.session.stream(name, batch.schema, operators=[{"name": "x", "steps": [{"sort": ["x"]}]}]) as stream:
         stream.offload(batch, tag=1).wait(WAIT)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames are Arrow IPC streams for any reader: read by nanoarrow, polars and duckdb, and strictly by pyarrow."""
+"""Frames are Arrow IPC streams for any reader. nanoarrow, polars and duckdb read them, and pyarrow validates them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WAIT = 20.0
 
 
 class Source:
-    """A session, and the bytes of its delivered frames, as they lie in the agent's memory."""
+    """A session, and the bytes of its delivered frames as they are in the agent's memory."""
 
     def __init__(self, agent: Agent) -> None:
         self.file = agent.session_file
@@ -39,7 +39,8 @@ class Source:
         self._names = (f"s{i}" for i in itertools.count())
 
     def deliver(self, batches: list[pa.RecordBatch], strategy: str) -> list[pa.Buffer]:
-        """One frame a batch. The buffers are the agent's own memory, and leased for the rest of the test run."""
+        """Posts one frame per batch. The buffers are the agent's memory, which stays leased for the rest of the test
+        run."""
         name = next(self._names)
         with self.session.stream(name, batches[0].schema, strategy, keep_frames=0) as stream:
             for batch in batches:
@@ -66,7 +67,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
 
 
 def batches_of(kind: pa.DataType) -> list[pa.RecordBatch]:
-    """Without nulls, with nulls, sliced to a bit offset, empty: with a neighbour on each side."""
+    """Batches without nulls, with nulls, sliced to a bit offset, and empty, each with a neighbour column on each
+    side."""
     frames = []
     for seed, (nulls, offset, rows) in enumerate(
         [(False, 0, 40), (True, 0, 40), (True, 3, 30), (True, 9, 1), (True, 0, 0)]
@@ -85,7 +87,7 @@ EVERY += [
 
 
 def unsliced(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows from offset 0, because other libraries' imports of slices are not under test here."""
+    """The same rows from offset 0, because these tests do not cover how other libraries import slices."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -141,9 +143,9 @@ def test_frames_are_whole_streams_from_schema_to_end_marker(source: Source, stra
 def test_nanoarrow(source: Source, kind: pa.DataType, strategy: str) -> None:
     for wanted, frame in delivered(source, kind, strategy):
         if wanted.num_rows < 2:
-            continue  # no rows, perhaps only in a child: the next test
+            continue  # no rows, perhaps only in a child: the next test covers this
         with na.ArrayStream.from_readable(io.BytesIO(frame)) as stream:
-            table = pa.table(stream)  # decoded by nanoarrow, compared by pyarrow
+            table = pa.table(stream)  # nanoarrow decodes, pyarrow compares
         table.validate(full=True)
         assert table.schema.equals(wanted.schema)
         assert table.equals(pa.Table.from_batches([wanted]))
@@ -175,12 +177,12 @@ DUCKDB_HAS_NONE = [pa.float16(), pa.decimal256(60, 10), pa.struct([])]
 @pytest.mark.parametrize("strategy", ALIGNMENT)
 @pytest.mark.parametrize("kind", [kind for kind in EVERY if kind.values[0] not in DUCKDB_HAS_NONE])
 def test_duckdb(source: Source, kind: pa.DataType, strategy: str) -> None:
-    """DuckDB takes Arrow's C streams, from the agent's memory itself, and from nanoarrow's result."""
+    """DuckDB reads Arrow's C streams, both from the agent's memory and from nanoarrow's result."""
     with duckdb.connect() as database:
         for wanted, frame in delivered(source, kind, strategy):
             with pa.ipc.open_stream(frame) as stream:
                 batch = stream.read_next_batch()
-            # Python has no time zones of its own that DuckDB would use: as nanoseconds.
+            # Compares times with a zone as nanoseconds, because Python has no time zones that DuckDB could use.
             x = "epoch_ns(x)" if pa.types.is_timestamp(kind) and kind.tz else "x"
 
             def rows(source: Any, x: str = x) -> list[Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams in parts: several sessions post parts of the same steps, which readers see whole or not at all."""
+"""Streams in parts: several sessions post parts of the same steps. Readers see a whole step or none of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MPIEXEC = Path(sys.prefix) / "bin" / "mpiexec"
 
 @contextmanager
 def parts_of(file: Path, name: str, data: list[dict[str, Any]], **options: Any) -> Iterator[list[wherry.Stream]]:
-    """One session and one stream for each of `data`."""
+    """Opens a session with a stream for each element of `data`."""
     with ExitStack() as stack:
         sessions = [stack.enter_context(wherry.Session(str(file), name=f"rank{part}")) for part in range(len(data))]
         yield [
@@ -91,7 +91,7 @@ def test_flight_has_an_endpoint_for_each_part_or_one_stream(bench: Bench) -> Non
         one = list(wherry.flight_frames(bench.client, bench.options, name, follow=False, part=2, from_sequence=1))
         assert [(about["tag"], about["part"]) for about, _ in one] == [(1, 2), (2, 2)]
         info = bench.client.get_flight_info(flight.FlightDescriptor.for_path(name), bench.options)
-        streams[0].offload(numbers(0, 3), tag=3).wait(WAIT)  # later steps are in no endpoint
+        streams[0].offload(numbers(0, 3), tag=3).wait(WAIT)  # no endpoint has later steps
     assert len(info.endpoints) == 4
     assert info.total_records == 3 * (100 + 101 + 102 + 103)
     for part, endpoint in enumerate(info.endpoints):
@@ -226,8 +226,8 @@ STEPS, RANKS, AT = 100, 4, 60
 
 
 def ranks_of(launcher: str, agent: Agent, victim: int) -> tuple[int, str]:
-    """Exit status, and the ranks' output. MPICH's launcher kills all ranks when one dies. Ranks that are started one by
-    one live on."""
+    """Runs the ranks; returns the exit status and their output. MPICH's launcher kills all ranks when one dies. Ranks
+    that are started separately continue."""
     script = Path(__file__).with_name("parts_rank.py")
     rank = [sys.executable, str(script), str(agent.session_file), "particles", str(STEPS), str(victim), str(AT)]
     lines = [[str(MPIEXEC), "-n", str(RANKS), *rank]] if launcher == "mpiexec" else [rank] * RANKS
@@ -269,14 +269,14 @@ def test_four_ranks_post_a_hundred_steps(make_agent: Any, launcher: str, victim:
         assert (status, len(tags), found.discarded_steps) == (0, STEPS, 0), said
         return
     assert status != 0, said
-    # mpiexec kills the others, too: the agent may notice one of those first.
+    # mpiexec kills the other ranks, too, and the agent may notice the loss of one of those first.
     lost = set(re.findall(r"part (\d) \(rank\d, pid", agent.log.read_text()))
     assert (lost if launcher == "mpiexec" else str(victim) in lost) or found.discarded_steps == 0
     if launcher == "mpiexec":
         assert len(tags) <= AT
     else:
         assert AT - 1 <= len(tags) <= AT, said
-        # Of the victim, or of a rank that left because of it.
+        # The error names the victim, or a rank that left because of it.
         told = len(re.findall(r"part \d of the stream has gone or was closed", said))
         assert f"part {victim} of the stream has gone or was closed" in said or told == 0
-        assert told + said.count(f": {STEPS} steps") == RANKS - 1, said  # those far ahead had posted all of theirs
+        assert told + said.count(f": {STEPS} steps") == RANKS - 1, said  # fast ranks had posted all their steps

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks that two PMIx servers start: Slurm's (libpmix 4 of Debian) and PRRTE's (libpmix 5). No MPI has a part in it."""
+"""Ranks that two PMIx servers start: Slurm's (libpmix 4 of Debian) and PRRTE's (libpmix 5). The tests do not use
+MPI."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
 
 
 def prterun(ranks: int, *words: str, options: tuple[str, ...] = (), **variables: str) -> Done:
-    """PRRTE's launcher. libpmix 4 in the ranks and libpmix 5 in the launcher understand each other."""
+    """Runs PRRTE's launcher. libpmix 4 in the ranks works with libpmix 5 in the launcher."""
     return subprocess.run(
         [openmpi.program("prterun"), "--map-by", ":OVERSUBSCRIBE", *options, "-n", str(ranks), *words],
         env=openmpi.environment(**variables),
@@ -52,7 +53,7 @@ def prterun(ranks: int, *words: str, options: tuple[str, ...] = (), **variables:
 
 @pytest.fixture(params=["srun", "prterun", "prterun, libpmix 5"])
 def launch(request: pytest.FixtureRequest) -> Launch:
-    """Starts ranks: number of ranks, command, variables."""
+    """A function that starts ranks. Its arguments: number of ranks, command, variables."""
     if request.param == "srun":
         slurm: Slurm = request.getfixturevalue("cluster")
 
@@ -108,7 +109,7 @@ def test_ranks_agree_on_the_profile_unless_a_person_says_otherwise(launch: Launc
     assert done.stdout.count(f"4 buffers of 16384 bytes (from profile {profile})") == 2, done.stdout
     said = launch(2, built(RANK), "messages", WHERRY_PROFILE=str(profile), WHERRY_ROUTE_BUFFER_BYTES="8192")
     assert said.stdout.count("4 buffers of 8192 bytes to each") == 2, said.stdout
-    # Only one rank has the profile: the other one takes its advice.
+    # Only one rank has the profile, and the other rank uses its advice.
     one = f'[ "$PMIX_RANK" = 1 ] || export WHERRY_PROFILE=off; exec {built(RANK)} messages'
     mixed = launch(2, "sh", "-c", one, WHERRY_PROFILE=str(profile))
     assert mixed.returncode == 0, mixed.stderr
@@ -139,7 +140,7 @@ def test_a_child_of_fork_says_nothing_to_the_server(launch: Launch) -> None:
 
 
 def test_a_rank_that_does_not_come_expect_start_to_time_out_and_the_job_to_end(launch: Launch) -> None:
-    """The fence itself would never end."""
+    """The PMIx fence itself has no time limit."""
     done = launch(2, built(RANK), "1:sleep=3000000", "join=1500")
     assert done.returncode == 3, done.stdout + done.stderr
     assert "PMIx: not all ranks came to the exchange in time (Options::start_timeout)" in done.stderr
@@ -147,7 +148,7 @@ def test_a_rank_that_does_not_come_expect_start_to_time_out_and_the_job_to_end(l
 
 @pytest.mark.parametrize("how", ["exit=5", "exit-beside-a-child=5", "kill"])
 def test_a_rank_that_dies_ends_the_others(launch: Launch, how: str) -> None:
-    """exit() aborts the job with this status: Slurm would let the others wait, unless it is told otherwise."""
+    """exit() aborts the job with this status, because by default Slurm would let the others wait."""
     done = launch(3, built(RANK), "exchange", f"1:{how}", "sleep=3000000")
     assert done.returncode == (5 if "5" in how else 128 + signal.SIGKILL), done.stdout + done.stderr
 
@@ -178,7 +179,7 @@ def test_a_launcher_that_lets_a_job_go_on_expect_ranks_to_learn_of_a_death_thems
 
 
 def pid_of(directory: Path, rank: int) -> int:
-    """The process whose standard output is the file of this rank."""
+    """The pid of the process whose standard output is the file of rank `rank`."""
     wanted = (directory / str(rank)).resolve()
     for entry in Path("/proc").iterdir():
         try:
@@ -270,7 +271,7 @@ def test_wherry_run_inside_a_pmix_job_expect_its_ranks(cluster: Slurm) -> None:
 
 
 def test_a_program_that_dies_in_a_shell_expect_the_shell_to_go_on(cluster: Slurm) -> None:
-    """The shell is the only rank. What it starts is no rank that could die."""
+    """Only the shell is a rank, so the death of a program that it starts does not end the job."""
     shell = f"{built(RANK)} exchange exit=5; {built(RANK)} exchange kill; echo the shell goes on"
     done = cluster.tool("srun", "--mpi=pmix", "--ntasks=1", "sh", "-c", shell)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports for programs that are told theirs."""
+"""Free ports for programs that get their port number as an argument."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry probe list | run | compare`: the program's measurements here, and stand-ins for the program."""
+"""`wherry probe list | run | compare`: real measurements on this machine, and substitutes for the program."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ sys.exit({status})
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, folder: Path, lines: list[str], status: int = 0, more: str = "") -> Path:
-    """A program that writes these lines, instead of wherry-probe."""
+    """Replaces wherry-probe by a program that writes `lines`."""
     program = folder / "stand-in"
     program.write_text(f"#!{sys.executable}\n" + STAND_IN.format(lines=lines, status=status, more=more))
     program.chmod(0o755)
@@ -121,7 +121,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path, number: signal.Signal
 
 
 def _members(group: int) -> list[str]:
-    """Processes of a group, as far as they run."""
+    """The running processes of a process group."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rule of `wherry probe compare`, beside another implementation, and on many synthetic runs."""
+"""The rule of `wherry probe compare`, against another implementation and on many synthetic runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from wherry.probe.schema import ProbeRun
 
 
 def limits_by_counting(n: int, m: int, doubt: float) -> int:
-    """How many of the n * m shifts may lie outside at either end: by all orders of n + m values."""
+    """How many of the n * m shifts may lie outside the interval at each end, counted over all orders of n + m
+    values."""
     found = [0] * (n * m + 1)
     for places in itertools.combinations(range(n + m), n):
         found[sum(place - index for index, place in enumerate(places))] += 1
@@ -47,7 +48,7 @@ def test_limits_are_those_of_counting_all_orders(n: int, m: int) -> None:
 
 
 def test_limits_of_the_published_table() -> None:
-    """Of 7 and 7 values, two-sided 1 %: U = 4 is the largest that is significant (Hollander and Wolfe, table A.6)."""
+    """For 7 and 7 values and two-sided 1 %, U = 4 is the largest significant value (Hollander and Wolfe, table A.6)."""
     assert limits_by_counting(7, 7, 0.01) == 5
 
 
@@ -63,7 +64,7 @@ NOISES: dict[str, Any] = {
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("rounds", [5, 7, 15])
 def test_a_run_against_itself_shows_no_difference(noise: str, rounds: int) -> None:
-    """99 of 100 at least, where 95 are asked for: 2,000 pairs of series from one distribution."""
+    """At least 99 % of 2,000 pairs of series from one distribution show no difference; the requirement is 95 %."""
     draw, one = random.Random(rounds), NOISES[noise]
     same = sum(
         compare_rounds([one(draw) for _ in range(rounds)], [one(draw) for _ in range(rounds)])[3] == "no difference"

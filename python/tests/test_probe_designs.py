@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The experiment `designs`: the use of designs_bench's JSON, and that the program gives the recorded figures."""
+"""The experiment `designs`: how it uses the JSON of designs_bench, and that this program reproduces the recorded
+figures."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def rate(flow: str, channels: int) -> float:
 
 
 def document() -> dict[str, Any]:
-    """Such as the program writes, with round numbers."""
+    """A document in the program's format, with round numbers."""
     figures = [
         {"design": design, "flow": flow, "channels": channels, "bytes": size, "notice": "interrupt", "preset": preset,
          "controller": "card", "gbytes_per_s": rate(flow, channels) * size / (8 << 20), "transfer_ns": 5e4, "error": ""}
@@ -114,7 +115,7 @@ def test_recorded_figures_are_of_the_thirteen() -> None:
 
 
 def test_recorded_figures_are_what_the_simulation_says(tmp_path: Path) -> None:
-    """Whole runs of one channel, and of four beside Linux to the host."""
+    """Repeats complete runs with one channel, and with four channels to the host beside Linux."""
     try:
         program = built("sim/designs", "designs_bench")
     except NotFound as why:

@@ -12,13 +12,13 @@ import pytest
 
 from wherry.system import paths
 
-LACKING = 77  # of tools/guest/probe.py
-FLIPPED = 12345  # byte of the shared memory, of tools/guest/probe.py
+LACKING = 77  # exit status of tools/guest/probe.py
+FLIPPED = 12345  # byte of the shared memory that tools/guest/probe.py changes
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Of one run, whose guest is made of packages that build/guest keeps."""
+    """The report of one run. Its guest is built from packages that are cached in build/guest."""
     root = paths.repository()
     assert root is not None
     file = tmp_path_factory.mktemp("guest") / "report.json"
@@ -32,7 +32,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 pytestmark = [
-    pytest.mark.may_lack,  # a mirror of Debian, and 72 MB of its packages
+    pytest.mark.may_lack,  # needs a Debian mirror, and 72 MB of packages
     pytest.mark.timeout(1800),
 ]
 

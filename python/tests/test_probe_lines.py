@@ -91,7 +91,7 @@ def test_other_lines_are_refused(text: str, message: str) -> None:
 
 
 def test_spoiled_lines_are_read_or_refused_and_never_anything_else() -> None:
-    """Bytes changed, cut, doubled and joined: a Line comes out, or a BenchError."""
+    """Lines with bytes changed, cut, doubled or joined give either a Line or a BenchError."""
     draw = random.Random(14)
     whole = [json.dumps(document).encode() for document in ALL]
     read = 0

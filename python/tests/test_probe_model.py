@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The analytic model of probe: link, network and call against independent formulas; the fit and its inputs; rows."""
+"""The analytic model of probe: link, network and call against independent formulas; the fit and its inputs; the
+rows."""
 
 from __future__ import annotations
 
@@ -44,12 +45,12 @@ def table(name: str) -> dict[str, dict[str, str]]:
      ("gen3 x8", 63)],
 )  # fmt: skip
 def test_raw_rates_are_those_of_intels_user_guide(link: str, gigabits: float) -> None:
-    """V-Series Avalon-MM DMA for PCIe, table 1-1."""
+    """Values from Intel's guide "V-Series Avalon-MM DMA for PCIe", table 1-1."""
     assert parse(link).raw() * 8 == pytest.approx(gigabits, abs=0.02)
 
 
 def test_a_packets_overhead_is_that_of_intels_application_note() -> None:
-    """AN 690, 1.7.1: 256 bytes behind a header of three doublewords have five doublewords of overhead."""
+    """AN 690, 1.7.1: 256 bytes with a header of three doublewords have five doublewords of overhead."""
     link = Link(3, 8)
     assert link.writes(256, header=12) / link.usable() == pytest.approx(256 / (256 + 5 * 4))
 
@@ -63,7 +64,8 @@ def test_dllps_cost_nothing_where_they_go_the_other_way() -> None:
 
 @pytest.mark.parametrize(("payload", "gigabits"), [(64, 42.10), (128, 48.75), (256, 52.92)])
 def test_pcie_benchs_model_is_ours_less_its_share_for_dllps(payload: int, gigabits: float) -> None:
-    """SIGCOMM 2018, figure 1, by its published model: Gen3 x8. It takes two DLLPs off each 203 symbol times."""
+    """SIGCOMM 2018, figure 1, by its published model, for Gen3 x8. That model subtracts two DLLPs per 203 symbol
+    times."""
     assert Link(3, 8).writes(payload) * 8 * (1 - 16 / 203) == pytest.approx(gigabits, rel=0.002)
 
 
@@ -89,7 +91,7 @@ def test_what_is_not_a_link_is_refused(text: str) -> None:
 
 
 def machine_repair(customers: int, think: float, service: float) -> float:
-    """The closed form for one exponential server (product form), without mean-value analysis."""
+    """The throughput of one exponential server in closed form (product form), without mean-value analysis."""
     ratio = service / think
     weights = [math.perm(customers, busy) * ratio**busy for busy in range(customers + 1)]
     return (1 - weights[0] / sum(weights)) / service
@@ -107,7 +109,7 @@ def test_channels_fill_the_link_and_no_more() -> None:
     assert rates[0] == pytest.approx(11.8)
     assert rates == sorted(rates)
     assert rates[-1] <= 13.23
-    assert queueing.channels(4, 20.0, 13.23) == pytest.approx(13.23)  # a channel that is faster than the link
+    assert queueing.channels(4, 20.0, 13.23) == pytest.approx(13.23)  # one channel alone is faster than the link
 
 
 def test_depth_hides_the_call_until_the_path_is_full() -> None:
@@ -180,7 +182,7 @@ def test_the_fit_sees_neither_predicted_nor_held_out_values(monkeypatch: pytest.
     changed(monkeypatch, predicted, 3.0)
     monkeypatch.setattr("wherry.probe.model.published.held_out", lambda: pytest.fail("a fit looks at held-out values"))
     assert astuple(fit(fitted_to())) == pytest.approx(astuple(stored()), rel=1e-6)
-    # Without this the test could not fail: a fitted value moves the numbers.
+    # A changed input must change the fit; otherwise the comparison above could not fail.
     changed(monkeypatch, {"ma_bram_h2c_1ch"}, 1.02)
     assert fit(fitted_to()).call_ns < 0.98 * stored().call_ns
 
@@ -214,7 +216,7 @@ def test_the_bars_are_met_and_are_what_they_say() -> None:
     found, others = rows.everything(stored())
     bars = rows.bars(found, others)
     assert {name: bar["pass"] for name, bar in bars.items()} == dict.fromkeys(rows.TARGETS, True)
-    # By hand, from the table and the model alone.
+    # Computes the bars again from the table and the model alone.
     model = predict(stored())
     outside, errors = [], []
     for one in QUANTITIES:
@@ -258,12 +260,12 @@ def test_a_declared_miss_is_missed_and_says_why() -> None:
         if row.miss:
             assert abs(row.error) > heldout.WITHIN, row.name
         if row.bound:
-            assert row.measured < row.model, row.name  # nothing passes an upper bound
+            assert row.measured < row.model, row.name  # a measurement cannot exceed an upper bound
 
 
 @pytest.mark.parametrize(("mps", "least"), [(256, 5.0), (512, 5.0)])
 def test_the_chosen_payload_predicts_best(mps: int, least: float) -> None:
-    """What docs/design/probe-model.md says of MPS: it was chosen so."""
+    """MPS was chosen by this rule, as docs/design/probe-model.md says."""
 
     def mean(payload: int) -> float:
         model = predict(stored(), payload)
@@ -307,7 +309,7 @@ def test_figures_of_the_thesiss_shell_are_simulated_ones() -> None:
         if re.match(r"rep_t5_([1-6]|12)_", row.ids[0]):
             assert row.figure is not None
             assert (row.figure.provenance, row.verdict) == ("simulated", "modelled")
-    # Without a recorded simulation there is no figure: the shell has no formula.
+    # Without a recorded simulation there is no figure, because no formula describes the shell.
     for row in rows.rows(stored(), {}):
         if re.match(r"rep_t5_(1|2|3|5|6|12)_", row.ids[0]):
             assert row.figure is None
@@ -330,10 +332,10 @@ def test_the_memorys_constants_are_the_simulations() -> None:
     sections = table("replication")
     exact = sum(float(sections[name]["value"]) == figure.low for name, figure in memory.figures().items()
                 if name.startswith("rep_t5_4"))  # fmt: skip
-    assert exact == 9  # of twelve, as docs/design/kv-hbm.md says
+    assert exact == 9  # nine of twelve, as docs/design/kv-hbm.md says
 
 
-# --- the simulations that are recorded
+# --- the recorded simulations
 
 
 BYPASS: dict[str, Any] = {
@@ -350,7 +352,7 @@ def test_figures_come_from_a_bench_document() -> None:
     assert found["hb_t2_b8_out"].low == 308.0
     assert found["hb_t2_b16_latency"].low == pytest.approx(9.6)
     assert found["hb_batch8_measured"].low == pytest.approx(0.7)
-    assert "hb_s3_latency_avg" not in found  # an experiment that was not run
+    assert "hb_s3_latency_avg" not in found  # this experiment was not run
     again = json.loads(simulated.document_of(found, "a test"))
     assert again["figures"]["hb_t2_b8_out"]["low"] == 308.0
 

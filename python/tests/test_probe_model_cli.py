@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry probe model`, its JSON, and the report's chapter of it."""
+"""`wherry probe model`, its JSON, and its chapter of the report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_tables_say_what_was_fitted_and_what_was_missed(capfd: pytest.CaptureFix
     assert len(of) == 13
     assert sum("fitted" in line for line in of.values()) == 7
     assert sum("predicted" in line for line in of.values()) == 6
-    assert out.count("missed: ") >= 4  # each with its reason, and together beside the bar
+    assert out.count("missed: ") >= 4  # each miss with its reason, and all of them at the bar
     assert "-0.0" not in out
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulated shell of paper 003: its bars, its marks, its fit, and its part of the report
+"""The simulated shell of paper 003: its bars, marks, fit and part of the report
 (docs/design/shell-model.md)."""
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def published() -> dict[str, float]:
 
 
 def fitted_to() -> dict[str, float]:
-    """The cells that the fit may see."""
+    """The published cells that the fit may use."""
     sizes = tuple(f"_{SIZES[size]}" for size in FITTED_SIZES)
     return {name: value for name, value in published().items() if name.endswith(sizes)}
 
@@ -75,7 +75,7 @@ def test_the_stored_numbers_are_those_of_the_fit() -> None:
     found = fit(cached, fitted_to())
     stored_values = {row["name"]: row["value"] for row in simulate_shell()["parameters"]}
     assert found == {name: stored_values[name] for name in found}
-    # What was not fitted is called chosen.
+    # Parameters that were not fitted have the mark "chosen".
     marks = {row["name"]: row["mark"] for row in simulate_shell()["parameters"]}
     assert {name for name, mark in marks.items() if mark == "fitted"} == set(found)
 
@@ -96,7 +96,7 @@ def test_each_option_is_worse_than_the_one_that_was_fitted() -> None:
 
 
 def test_the_fit_moves_with_what_it_is_given() -> None:
-    """A made-up shell: its cells are 8 ns longer than the fit's start, and no option changes them."""
+    """An invented shell, whose cells are 8 ns longer than at the fit's start. Options do not change them."""
 
     def made_up(values: Mapping[str, int]) -> dict[str, float]:
         return {"rep_t5_2_out_qdma_128": 4.0 * values["h2c_stream"], "rep_t5_4_w_dm_2k": 4.0 * values["mover_write"]}
@@ -157,7 +157,7 @@ def test_names_of_cells() -> None:
 
 
 def document() -> dict[str, Any]:
-    """Like shell_bench's output, with every cell 5 % above the published one, except one."""
+    """A document in the format of shell_bench, with every cell but one 5 % above the published value."""
     found: dict[tuple[int, str, int], dict[str, Any]] = {}
     for name, value in published().items():
         table = int(name.split("_")[2])
@@ -227,10 +227,10 @@ def test_a_run_and_its_report(tmp_path: Path) -> None:
     for row in load:
         assert row.packets == row.delivered + row.dropped
         assert row.dropped == 0 or row.way == "in" or (row.case, row.way) == (2, "write")
-        # The first packets of a short run meet an empty shell: a tenth more than the steady rate.
+        # In a short run the first packets find an empty shell, so the rate may be 10 % above the steady rate.
         assert row.gbytes_per_s <= 1.1 * row.bound_gbytes_per_s
         if row.scenario == "alone" and row.share == 0.1 and row.bytes <= 1024:
-            # By chance, packets come closer than the shell takes them; descriptors come one fetch at a time.
+            # Random packets may arrive faster than the shell accepts them. Descriptors arrive one fetch at a time.
             assert row.unloaded_ns - 8 <= row.mean_ns <= 1.25 * row.unloaded_ns, row
     assert {one.mark for one in bench.results.thesis_limits} == {"given", "bound"}
     assert bench.results.thesis_load_variants

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The path profile: rules, the readers in both languages, and its users."""
+"""The path profile: its rules, its readers in C++ and Python, and its users."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SIZES = [1 << n for n in range(6, 27, 2)]
 
 
 def figure(size: int, ns: float, cache: str = "warm", spread: float = 0.0) -> Figure:
-    """Of seven rounds around `ns`."""
+    """A figure with seven rounds around `ns`."""
     rounds = tuple(ns * (1 + spread * k) for k in (-3, 1, -1, 0, 3, 2, -2))
     return Figure(size, ns, cache, rounds=rounds)
 
@@ -82,7 +82,7 @@ def test_a_transfer_unit_has_98_percent_of_the_rate_and_half_of_it_has_not(t0: f
 
 
 def rounds_of(t0s: list[float], rates: list[float], phases: list[float]) -> list[Figure]:
-    """The figures of a run whose rounds differ in a transfer's cost, in the rate, and in the machine's speed."""
+    """The figures of a run whose rounds differ in the cost of a transfer, the rate and the machine's speed."""
     found = []
     for size in SIZES:
         times = [phase * (t0 + size / rate) for t0, rate, phase in zip(t0s, rates, phases, strict=True)]
@@ -100,7 +100,7 @@ def test_a_transfer_unit_leaves_the_default_only_as_far_as_the_rounds_agree() ->
         t0, rate = 10 ** draw.uniform(1.5, 5), draw.uniform(1, 50)
         t0s = [t0 * 2 ** draw.uniform(-1, 1) for _ in range(7)]
         unit = unit_of(rounds_of(t0s, [rate] * 7, [1.0] * 7))
-        begins = sorted(49 * one * rate for one in t0s)  # which 98 % of the rate need, of each round
+        begins = sorted(49 * one * rate for one in t0s)  # bytes that reach 98 % of the rate, for each round
         limits = [min(64 * MIB, max(64 * KIB, 1 << math.ceil(math.log2(one)))) for one in (begins[0], begins[-1])]
         assert limits[0] <= unit <= limits[1]
         assert unit == 4 * MIB or unit == min(limits, key=lambda one: abs(math.log2(one / (4 * MIB))))
@@ -119,8 +119,8 @@ def test_a_round_that_was_disturbed_does_not_change_the_transfer_unit_by_itself(
     assert unit_of([Figure(size, 1700 + size / 12.5) for size in SIZES]) == 4 * MIB, "no rounds, no interval"
 
 
-# Of a run on two virtual cores of an AMD EPYC, beside other work: the medians of each round, ns. Rows that had not
-# settled are left out, as the profile does.
+# Medians of each round in ns, from a run on two virtual cores of an AMD EPYC beside other work. Rows that had not
+# settled are left out, as in the profile.
 RECORDED_GET = {
     64: (1843, 1958, 1876, 1843, 1909, 1958, 2277),
     512: (1843, 2023, 1876, 1876, 1925, 1958, 2441),
@@ -198,7 +198,7 @@ def test_spinning_lasts_as_long_as_a_wake_up() -> None:
     alone = Machine(MIB, cores=1)
     assert value(rules.spin({"wake.nap": [Figure(0, 153_200)]}, alone), "poll.spin_us") == 154
     assert value(rules.spin({"wake.nap": [Figure(0, 9e9)]}, alone), "poll.spin_us") == 2000
-    for cores in (0, 2, 64):  # an agent on a spare core takes no time from others
+    for cores in (0, 2, 64):  # an agent on a spare core does not delay others
         assert rules.spin({"wake.nap": [Figure(0, 153_200)]}, Machine(MIB, cores=cores)) == []
 
 
@@ -307,7 +307,7 @@ def test_both_languages_refuse_the_same_profiles(profile: Path, bad: dict[str, A
 
 
 def around(paths: str) -> bytes:
-    """A good profile, except its figures."""
+    """A valid profile with `paths` as its figures."""
     return (
         json.dumps(document()).encode().replace(b'"paths": []', b'"paths": ' + paths.encode("utf-8", "surrogatepass"))
     )
@@ -337,7 +337,7 @@ ODD = {
 
 
 def taken(file: Path) -> tuple[bool, bool]:
-    """By Python, and by the agent."""
+    """Whether Python accepts the profile, and whether the agent does."""
     try:
         load_profile(file)
     except InvalidArgument:
@@ -352,7 +352,7 @@ def test_both_languages_agree_on_odd_texts(profile: Path, text: bytes, good: boo
 
 
 def test_both_languages_agree_on_profiles_that_were_damaged(profile: Path) -> None:
-    """Bytes and pieces of a good profile, changed, cut out or doubled at random."""
+    """Changes, cuts or doubles random bytes and pieces of a valid profile."""
     draw = random.Random(14)
     good = json.dumps(document(), indent=1).encode()
     answers = {True: 0, False: 0}
@@ -450,7 +450,7 @@ def test_the_launcher_refuses_absurd_buffers(
 
 
 def run_of(key: str = "") -> ProbeRun:
-    """Of this machine, or of the one with that key."""
+    """A run on this machine, or on the machine with key `key`."""
     row = dict.fromkeys(Row.__struct_fields__, 0) | {
         "id": "", "depth": 1, "channels": 1, "pattern": "sequential", "flow": "h2c", "notice": "polled",
         "cache": "warm", "align": 0, "load": "closed", "unsettled": False,
@@ -493,7 +493,7 @@ def test_a_run_becomes_a_profile_that_both_readers_take(tmp_path: Path) -> None:
     writer.write(writer.document(run_of()), file)
     found = load_profile(file)
     unit = int(found.settings["move.transfer_unit"].value)
-    assert unit == MIB  # 49 x 2 us x 10 GB/s = 980 kB; neither the refused rows nor those of depth 16
+    assert unit == MIB  # 49 x 2 us x 10 GB/s = 980 kB; refused rows and rows of depth 16 do not count
     assert f"transfer_unit = {unit}" in agent("--profile", str(file)).stdout
     before = os.umask(0o002)
     writer.write(writer.document(run_of()), file)

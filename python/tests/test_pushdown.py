@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers that want some columns and rows: they get what pyarrow and Polars compute from the whole frame."""
+"""Readers that request some columns and rows get what pyarrow and Polars compute from the whole frame."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def stream(bench: Bench) -> str:
 
 
 def far(bench: Bench, name: str, **wanted: Any) -> pa.RecordBatch:
-    """As a reader on any machine gets it."""
+    """The batch as a reader on any machine gets it."""
     ((about, batch),) = wherry.flight_frames(bench.client, bench.options, name, follow=False, **wanted)
     assert (about["tag"], about["rows"]) == (5, ROWS)
     batch.validate(full=True)
@@ -98,7 +98,7 @@ def far(bench: Bench, name: str, **wanted: Any) -> pa.RecordBatch:
 
 
 def near(bench: Bench, name: str, **wanted: Any) -> pa.RecordBatch:
-    """As a reader on the agent's machine gets it."""
+    """The batch as a reader on the agent's machine gets it."""
     with wherry.open(name, bench.file, follow=False, **wanted) as reader:
         (frame,) = reader
     assert frame.rows == ROWS
@@ -181,7 +181,7 @@ def test_one_tag_and_what_is_known_about_frames(bench: Bench) -> None:
 
 @contextmanager
 def relayed(bench: Bench) -> Iterator[tuple[Wire, flight.FlightClient, flight.FlightCallOptions]]:
-    """A client of its own whose bytes are counted."""
+    """A separate client whose bytes on the wire are counted."""
     address, token = flight_of(bench.file)
     host, _, port = address.removeprefix("grpc://").rpartition(":")
     with wire((host, int(port))) as counted:
@@ -304,6 +304,6 @@ def test_what_readers_filter_counts_as_held_by_readers(tmp_path: Any) -> None:
 
 
 def far_rows(bench: Bench, condition: Any) -> int:
-    """The number of remaining rows of the only frame."""
+    """The number of rows of the only frame that match `condition`."""
     ((_, batch),) = wherry.flight_frames(bench.client, bench.options, "s", follow=False, filter=condition)
     return int(batch.num_rows)

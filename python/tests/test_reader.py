@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading from a scripted agent: leases, faults, arguments. test_reader_flight.py has Flight, test_reader_agent.py a
+"""Reading from a scripted agent: leases, faults, arguments. test_reader_flight.py tests Flight, test_reader_agent.py a
 real agent."""
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def test_frames_outlive_the_agent(scripted: LocalAgent, write_session: Write) ->
     with pytest.raises(Error, match="has gone"):
         frames.read()
     assert kept.equals(batch(5))
-    del kept  # gives back to nobody, quietly
+    del kept  # the agent is gone; releasing the lease fails silently
     frames.close()
 
 
@@ -142,7 +142,7 @@ def test_leases_are_given_back_by_other_threads_while_one_waits(scripted: LocalA
         held = [next(frames)]
         waiting = threading.Thread(target=lambda: next(frames, None))
         waiting.start()
-        time.sleep(0.1)  # it waits for a frame that does not come
+        time.sleep(0.1)  # the thread waits for a frame that does not come
         held.clear()
         assert scripted.wait_for_leases(0), "given back while the other thread waits, for up to 300 s"
         scripted.end()
@@ -320,7 +320,7 @@ def test_interrupted_request_leaves_the_connection_in_step(
         connection = frames._connection
 
         class Interrupted:
-            """The socket, whose next recv() is hit by Ctrl-C: the reply stays unread."""
+            """The socket, but Ctrl-C interrupts its next recv(), so the reply stays unread."""
 
             def __getattr__(self, name: str) -> Any:
                 return getattr(original, name)
@@ -343,7 +343,7 @@ def test_interrupted_request_leaves_the_connection_in_step(
 
 
 def test_forked_child_neither_reads_nor_gives_back(scripted: LocalAgent, write_session: Write) -> None:
-    """And cuts itself off, so that the agent sees the parent's end."""
+    """The child closes its connection, so that the agent notices when the parent ends."""
     scripted.add(batch())
     scripted.add(batch())
     with reader.open("s", write_session(), follow=False) as frames:

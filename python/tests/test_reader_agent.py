@@ -122,7 +122,7 @@ def test_real_agent_refuses_a_wrong_token(agent: Agent, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_text(json.dumps(document))
     other.chmod(0o600)
-    locked = other.open("rb")  # as an agent that runs holds its file
+    locked = other.open("rb")  # as a running agent locks its file
     fcntl.flock(locked, fcntl.LOCK_EX)
     with pytest.raises(PermissionDenied):
         reader.streams(other)
@@ -169,7 +169,7 @@ def test_real_agent_that_dies_ends_its_followers(agent: Agent, session: Any, how
 def test_a_reader_that_keeps_its_frames_does_not_stop_writers(
     make_agent: Callable[..., Agent],
 ) -> None:
-    """It is told so when it asks for more; the writer goes on, and so do readers that let go."""
+    """The reader gets an error when it asks for more frames. The writer and readers that release frames continue."""
     agent = make_agent("--budget", "64MiB")
     megabytes = np.zeros(4 << 17)
     with (
@@ -198,7 +198,8 @@ def test_a_reader_that_keeps_its_frames_does_not_stop_writers(
 
 
 def test_readers_that_keep_all_they_may_do_not_stop_writers(make_agent: Callable[..., Agent]) -> None:
-    """Also where the agent's memory for a frame is larger than the frame: 1 MiB and some bytes take 1.25 MiB."""
+    """This also holds if the agent's memory for a frame is larger than the frame: here 1 MiB and some bytes take 1.25
+    MiB."""
     agent = make_agent("--budget", "64MiB")
     x = np.zeros(1 << 17)
     with (
@@ -236,6 +237,6 @@ def test_a_loop_over_frames_of_which_three_fit_goes_on(make_agent: Callable[...,
         frames = iter(reader.open("s", agent.session_file, timeout=WAIT))
         stream.offload({"x": large}, tag=0).wait(WAIT)
         for step in range(8):
-            frame = next(frames)  # the one before is still held meanwhile
+            frame = next(frames)  # the frame before is still held here
             assert frame.tag == step
             stream.offload({"x": large}, tag=step + 1).wait(WAIT)

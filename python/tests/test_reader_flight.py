@@ -21,7 +21,7 @@ Write = Callable[..., Path]
 
 
 def sent(seed: int = 0) -> pa.RecordBatch:
-    """As batch(), without the dictionary: pyarrow's GeneratorStream sends none."""
+    """Like batch(), but without the dictionary, because pyarrow's GeneratorStream does not send dictionaries."""
     return batch(seed).select(["id", "x", "word"])
 
 

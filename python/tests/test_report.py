@@ -69,7 +69,7 @@ def file(tmp_path: Path, move: Document) -> Path:
 
 @pytest.fixture
 def small_file(tmp_path: Path, move: Document) -> Path:
-    """One experiment: a figure takes a quarter of a second to draw."""
+    """A benchmark document with one experiment, because drawing a figure takes 0.25 s."""
     move["results"] = {"mapped": move["results"]["mapped"]}
     path = tmp_path / "small.json"
     path.write_text(json.dumps(move))
@@ -300,7 +300,7 @@ def test_published_values_in_words(identifier: str, text: str) -> None:
     assert published_text(published_values("move")[identifier]) == text
 
 
-@pytest.mark.may_lack  # the tables are not part of the project
+@pytest.mark.may_lack  # the tables may be absent: they are not part of the project
 @pytest.mark.parametrize(
     ("of", "table"),
     [
@@ -318,7 +318,7 @@ def test_published_values_are_those_of_the_table(of: str, table: str) -> None:
     if found is None:
         pytest.skip(f"shared/published/{table} is not beside this checkout")
     rows: dict[str, dict[str, str]] = {}
-    for name in (table, "buddy.csv"):  # probe has some of paper 001, too
+    for name in (table, "buddy.csv"):  # probe also has values of paper 001
         with found.with_name(name).open(newline="") as source:
             rows |= {row["id"]: row for row in csv.DictReader(source)}
     for identifier, entry in published_values(of).items():
@@ -347,7 +347,7 @@ def test_a_phone_gets_every_plot_with_its_panels_one_below_the_other(file: Path)
         assert width <= 4.3 * 72 + 1, "360 pixels wide, its letters would be too small"
         stacked += height > 1.5 * width
     assert stacked > 0
-    # The style sheet shows one of both.
+    # The style sheet shows only one of both figures.
     assert "figure svg.narrow { display: none; }" in text
     phone = text[text.index("@media (max-width: 600px)") :].partition("</style>")[0]
     assert "figure svg.wide { display: none; }" in phone

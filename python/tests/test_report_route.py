@@ -27,7 +27,7 @@ def test_every_experiment_is_drawn_and_the_page_stands_alone(tmp_path: Path, rou
     for reference in page.references:
         assert reference.startswith("#"), f"the page needs {reference}"
         assert reference[1:] in page.ids
-    assert text.count('<svg class="wide" ') == 10  # `link` has none of its own
+    assert text.count('<svg class="wide" ') == 10  # the experiment `link` has no figure
     assert report.INK not in text
     words = " ".join(page.text)
     assert "1 of 2 bars met" in words, "a bar without a target counts neither way"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact delivery: ranks and agents are stopped and continued at random while messages of random sizes are in flight,
-and the receivers account for every message and byte (src/route/client/delivery_testing_main.cpp)."""
+"""Exact delivery. The test stops and continues ranks and agents at random while messages of random sizes are in flight.
+The receivers must account for every message and byte (src/route/client/delivery_testing_main.cpp)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHAPE = ("--nodes", "4", "--ranks-per-node", "2")
 
 
 def deliver(jobs: Jobs, *words: str, messages: int, seconds: float = 300) -> tuple[dict[str, int], int]:
-    """What the ranks found, and how many stalls they went through."""
+    """Runs a job; returns the sums that its ranks report, and the number of stalls."""
     job = jobs.start(*SHAPE, *words, "--", built("route_delivery"), str(messages))
     chance = random.Random(1)
     stalls = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank that ends with status 0 in the middle of a job: the others are told, and do not wait for it for ever."""
+"""If a rank ends with status 0 in the middle of a job, the others get an error and do not wait for it forever."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("mpich_segments")
 @pytest.mark.parametrize(
     ("how", "placement"),
     [("return", "inline"), ("return", "shared"), ("exit", "inline"), ("_exit", "inline"), ("_exit", "shared")],
-    # To an agent, exit() and _exit() are the same.
+    # An agent cannot distinguish exit() from _exit().
 )
 @pytest.mark.parametrize("what", ["send", "quiesce", "reduce", "convey"])
 def test_under_wherry_run(jobs: Jobs, how: str, what: str, placement: str) -> None:
@@ -43,7 +43,8 @@ def test_under_wherry_run(jobs: Jobs, how: str, what: str, placement: str) -> No
 def test_the_end_after_a_quiesce_of_all_fails_nobody(
     jobs: Jobs, placement: str, between: str, what: str, how: str
 ) -> None:
-    """Whether its Runtime is destroyed or exit() ends the process under it: the rank has done its part."""
+    """The rank has done its part. The result is the same whether its Runtime is destroyed or exit() ends the process
+    first."""
     shape = ["--nodes", "2", "--ranks-per-node", "1", "--timeout", "300", "--placement", placement]
     done = jobs.run(*shape, "--", built("route_leaving"), how, what, timeout=300, WHERRY_ROUTE_BETWEEN=between)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -69,7 +70,7 @@ def test_the_end_after_a_quiesce_of_all_fails_nobody_over_a_network(jobs: Jobs, 
 @pytest.mark.parametrize("what", ["send", "quiesce", "convey"])
 @pytest.mark.parametrize("how", ["return", "_exit"])
 def test_over_a_network(jobs: Jobs, how: str, what: str, placement: str, ranks_per_node: int) -> None:
-    """Nodes are network namespaces; rank 1 is the only one of its node, or leaves another one there."""
+    """Nodes are network namespaces. Rank 1 is the only rank of its node, or another rank remains there."""
     shape = ["--nodes", "2", "--ranks-per-node", str(ranks_per_node), "--netns", "--placement", placement]
     done = jobs.run(*shape, "--timeout", "300", "--", built("route_leaving"), how, what, timeout=120)
     assert done.returncode == 7, done.stdout + done.stderr
@@ -87,7 +88,7 @@ def test_under_mpiexec(how: str, what: str) -> None:
     built("libwherry_mpi.so")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("WHERRY_")}
     with tempfile.TemporaryDirectory() as output:
-        # Each rank writes to its own file, because output through mpiexec is lost when mpiexec ends the others.
+        # Each rank writes to its own file, because mpiexec loses output when it ends the other ranks.
         to_file = ["sh", "-c", f'exec "$@" >{output}/$PMI_RANK', "sh"]
         done = subprocess.run(
             [str(MPIEXEC), "-n", "4", *to_file, built("route_leaving"), how, what],
@@ -102,7 +103,7 @@ def test_under_mpiexec(how: str, what: str) -> None:
     assert "not told" not in said, said + done.stderr
     told = re.findall("^told: (.*)$", said, re.MULTILINE)
     if how == "_exit":
-        # MPICH itself may end the others first. It kills them, so that their words and their status may be missing.
+        # MPICH itself may end the others first. It kills them, so their output and status may be missing.
         assert done.returncode in (0, 7, 9), said + done.stderr
         assert told or done.returncode != 7, said + done.stderr
     else:

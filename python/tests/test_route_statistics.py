@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ranks leave in the directory of `wherry run --statistics`."""
+"""The files that ranks write to the directory of `wherry run --statistics`."""
 
 from __future__ import annotations
 

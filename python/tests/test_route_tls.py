@@ -24,7 +24,7 @@ def _openssl(*words: str) -> None:
 
 
 def _certificates(directory: Path, authority: str) -> dict[str, str]:
-    """An authority, its certificate for 127.0.0.1 and the key: the variables that name them."""
+    """Creates an authority, its certificate for 127.0.0.1 and the key; returns the variables that name these files."""
 
     def at(name: str) -> str:
         return str(directory / f"{authority}-{name}")
@@ -85,7 +85,7 @@ def test_those_that_talk_to_another_node_take_tls_only(secured: Jobs, placement:
             assert len(routers) == 2
             for pid in routers:
                 listeners = {at for at in sockets.listeners(pid) if not sockets.serves_http(at)}
-                # An agent has a second one, for sessions.
+                # An agent has a second listener, for sessions.
                 assert len(listeners) == (2 if placement == "host" else 1)
                 assert {at: _speaks_tls(at, secured.environment) for at in listeners} == dict.fromkeys(listeners, True)
         finally:
@@ -94,7 +94,7 @@ def test_those_that_talk_to_another_node_take_tls_only(secured: Jobs, placement:
 
 
 def _node_1_otherwise(jobs: Jobs, directory: Path, program: str, files: dict[str, str]) -> str:
-    """A program that runs `program`, and on node 1 with `files` as its certificates."""
+    """A script that runs `program`; on node 1 it uses the certificates `files`."""
     other = directory / "other"
     other.mkdir()
     script = other / Path(program).name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directories that other users cannot tamper with: as src/base/secure_directory_test.cpp."""
+"""Directories that other users cannot change: the same tests as src/base/secure_directory_test.cpp."""
 
 from __future__ import annotations
 

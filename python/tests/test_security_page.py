@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/guide/security.md names the test of each of its lines: every one of them exists, in the file that it names."""
+"""docs/guide/security.md names tests for each of its lines. Each test exists in the file that the page names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def root() -> Path:
 
 @cache
 def files() -> dict[str, list[Path]]:
-    """Files with tests by name, which several folders may have."""
+    """All test files by file name. Several folders may have files of the same name."""
     found: dict[str, list[Path]] = {}
     for folder in TEST_FOLDERS:
         for path in (root() / folder).rglob("*"):
@@ -40,7 +40,7 @@ def fuzz_targets() -> set[str]:
 
 @cache
 def names_in(name: str) -> set[str]:
-    """Of the tests in the files of this name."""
+    """The names of the tests in files called `name`."""
     found = set()
     for path in files()[name]:
         text = path.read_text()
@@ -52,7 +52,7 @@ def names_in(name: str) -> set[str]:
 
 
 def rows(page: str) -> list[tuple[str, str]]:
-    """(the forbidden action, its tests) of each line of the tables."""
+    """(forbidden action, its tests) for each line of the page's tables."""
     found = []
     for line in page.splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
@@ -62,7 +62,7 @@ def rows(page: str) -> list[tuple[str, str]]:
 
 
 def missing(cell: str) -> list[str]:
-    """What a cell of tests names and is not there, and files of which it names no test."""
+    """Tests named in a cell that do not exist, and files in the cell without a named test."""
     wrong = []
     file = ""
     words = re.findall(r"`([^`]+)`", cell)

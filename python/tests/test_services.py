@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A new service is a folder and a line: a dummy joins a copy of the package. And the rules that imports keep."""
+"""A new service needs only a folder and a line: a dummy service is added to a copy of the package. Also tests the
+import rules."""
 
 from __future__ import annotations
 
@@ -54,26 +55,26 @@ DOCUMENT: dict[str, Any] = {
 
 
 class Copy:
-    """A copy of the package, for additions."""
+    """A copy of the package to which tests add files."""
 
     def __init__(self, folder: Path) -> None:
         self.package = folder / "wherry"
         shutil.copytree(paths.PACKAGE, self.package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
 
     def write(self, file: str, text: str) -> None:
-        """A file of it, with its folder."""
+        """Writes a file of the copy, and creates its folder."""
         path = self.package / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
     def replace(self, file: str, old: str, new: str) -> None:
-        """One place of a file that is there."""
+        """Replaces the only occurrence of `old` in a file of the copy."""
         text = (self.package / file).read_text()
         assert text.count(old) == 1, f"{old!r} in {file}"
         (self.package / file).write_text(text.replace(old, new))
 
     def run(self, *words: str) -> str:
-        """Standard output of `wherry`, from this copy."""
+        """Runs `wherry` from this copy; returns its standard output."""
         environment = os.environ | {"PYTHONPATH": str(self.package.parent), "COLUMNS": "160"}
         command = [sys.executable, "-m", "wherry", *words]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
@@ -81,11 +82,11 @@ class Copy:
         return done.stdout
 
     def violations(self) -> list[str]:
-        """Of the rules of imports."""
+        """The violations of the import rules."""
         return check_python.House(self.package).violations()
 
     def changed(self, below: str = "") -> list[str]:
-        """Files that are not as in the package, or not there."""
+        """Files that differ from the package's, or that the package lacks."""
         compared = filecmp.dircmp(paths.PACKAGE / below, self.package / below, ignore=["__pycache__"])
         found = [f"{below}{name}" for name in (*compared.diff_files, *compared.right_only)]
         for folder in compared.common_dirs:
@@ -100,7 +101,7 @@ def copy(tmp_path: Path) -> Copy:
 
 @pytest.fixture
 def with_dummy(copy: Copy, monkeypatch: pytest.MonkeyPatch) -> Copy:
-    # A service has an arrow to each of cli, bench and report. The limit is for those that there are.
+    # A new service adds an arrow to each of cli, bench and report. The limit counts only the existing services.
     monkeypatch.setattr(check_python, "MOST_ARROWS", check_python.MOST_ARROWS + 3)
     copy.write("dummy/__init__.py", '"""A service that greets."""\n')
     copy.write("dummy/cli.py", HELLO)

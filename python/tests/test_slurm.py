@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks under Slurm itself: slurmctld and slurmd of Debian, of this user and for this test, and the job script."""
+"""Ranks under Slurm itself (Debian's slurmctld and slurmd, started by this user for this test), and the job script."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ SlurmdTimeout=3600
 NodeName={host} NodeAddr=127.0.0.1 CPUs=16 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES State=UP
 """
-"""One node, of which Slurm believes that it has 16 cores. A busy machine may take its time."""
+"""A configuration with one node, which Slurm assumes to have 16 cores. Its timeouts are long enough for a busy
+machine."""
 
 
 class Slurm(Jobs):
@@ -134,9 +135,9 @@ def test_a_rank_that_is_killed_ends_the_others(slurm: Slurm) -> None:
 
 
 def test_mpiexec_inside_a_pmix_job_of_one_rank_expect_mpis_ranks(slurm: Slurm) -> None:
-    """Not several jobs of one rank."""
+    """mpiexec must start one job of three ranks, not three jobs of one rank."""
     mpiexec = (str(MPIEXEC), "-launcher", "fork", "-n", "3")  # not another step of Slurm
-    # MPICH, too, finds both launchers' variables, and has to be told.
+    # MPICH also finds the variables of both launchers, so a variable must choose one.
     words = ("--mpi=pmix", "--ntasks=1", *mpiexec, built("bootstrap_rank"), "exchange")
     done = slurm.tool("srun", *words, MPIR_CVAR_PMI_VERSION="1")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every block of README and docs, and every example of --help, is run unchanged. python/tests/snippets.py covers the
-special cases. The examples in the public headers compile without a warning."""
+"""Runs every block of README and docs, and every example of --help, without changes. python/tests/snippets.py describes
+the exceptions. The examples in the public headers compile without a warning."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SURROUNDINGS = Path(__file__).parent / "surroundings"
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 STAYS = re.compile(r"^wherry (kv up(?!.*--detach)|agent start --foreground|bypass demo$)")
-"""Commands that go on until Ctrl-C."""
+"""Commands that run until Ctrl-C."""
 READY = ("end   Ctrl-C", "listens", "ready")
 NEEDS_ROOT = re.compile(r"--netns|--xdp|--tap|^ip |kv exec|bypass demo")
 
@@ -49,7 +49,7 @@ EXPECTED = {
     ),
     "wherry bypass status --json": 3,  # no such hardware
 }
-"""Exit statuses that are not 0."""
+"""Expected exit statuses that are not 0."""
 
 BEFORE = {
     "wherry kv down --cluster ~/lab/cluster.toml": "wherry kv up --detach --dir ~/lab",
@@ -63,7 +63,7 @@ BEFORE = {
         "wherry probe profile --from build/probe.json --output build/profile.json"
     ),
 }
-"""What makes an example possible."""
+"""Commands that must run before an example."""
 
 EXAMPLES_NOT_RUN = {
     "wherry kv bench --xdp eth0 --spin": "beside `wherry kv up --xdp`; test_kv_xdp.py has it",
@@ -103,11 +103,11 @@ EXAMPLES_NOT_RUN = {
         "machines of the reader; test_hosts.py has a stand-in for ssh, and OpenSSH"
     ),
 }  # fmt: skip
-"""Examples of --help that are not run, and why."""
+"""Examples of --help that are not run, with the reason."""
 
 
 class Workspace:
-    """A directory that looks like the checkout, with private user surroundings."""
+    """A directory that looks like the checkout, with a private user environment."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -135,7 +135,7 @@ class Workspace:
         }
 
     def run(self, command: list[str] | str) -> str:
-        """Output of a command that must end with 0."""
+        """Runs a command, which must end with status 0; returns its output."""
         words = ["bash", "-ec", command] if isinstance(command, str) else command
         done = subprocess.run(
             words, cwd=self.directory, env=self.environment, capture_output=True, text=True, timeout=300, check=False,
@@ -145,7 +145,7 @@ class Workspace:
         return done.stdout
 
     def run_until_ready(self, command: str, ready: tuple[str, ...] = READY) -> None:
-        """A command that stays: it gets ready, which one of these words tells, and Ctrl-C ends it."""
+        """Runs a command that does not end by itself until its output has a word of `ready`. Ctrl-C must end it."""
         with subprocess.Popen(
             shlex.split(command), cwd=self.directory, env=self.environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
@@ -180,7 +180,7 @@ class Workspace:
         self.run(["wherry", "agent", "start", "--budget", "256MiB"])
 
     def cluster(self) -> Path:
-        """Starts a kv cluster. Its file is also lab.toml."""
+        """Starts a kv cluster. lab.toml is a copy of its cluster file."""
         self.run(["wherry", "kv", "up", "--detach", "--name", "lab"])
         file = running.read_up(self.runtime / "wherry" / "kv-up.json").cluster
         (self.directory / "lab.toml").write_text(file.read_text())
@@ -226,7 +226,7 @@ def blocks() -> list[Snippet]:
 
 
 def with_surroundings(snippet: Snippet) -> str:
-    """The block in its file of surroundings. Lines at file scope go to the place of @HEAD@."""
+    """The block, inserted into its surroundings file. Lines at file scope replace @HEAD@."""
     suffix = {"python": "py"}.get(snippet.language, snippet.language)
     if not snippet.around:
         return snippet.to_run
@@ -262,7 +262,7 @@ def test_block(workspace: Workspace, snippet: Snippet, agent: str, capsys: pytes
     code = snippet.to_run
     offloads = any(word in code for word in ("Session", "wherry.open"))
     if running and not offloads:
-        return  # it has nothing to do with an agent
+        return  # the block does not use an agent
     if running:
         workspace.agent()
     try:
@@ -310,12 +310,12 @@ def test_example_in_a_header_compiles_without_a_warning(example: Snippet, tmp_pa
 
 
 def examples() -> dict[str, list[str]]:
-    """By command, the lines of its help that begin with `wherry`, or set a variable for it."""
+    """For each command, the lines of its help that begin with `wherry`, or with a variable for it."""
 
     def below(command: object, words: list[str]) -> Iterator[tuple[str, list[str]]]:
         text = str(getattr(command, "help", "") or "").replace("\\[", "[")
         lines = [line.strip() for line in text.split("\n") if re.match(r" +(wherry |[A-Z_]+=\S+ wherry )", line)]
-        lines = [re.sub(r"\s{2,}[^ -].*$", "", line) for line in lines]  # its explanation is beside it
+        lines = [re.sub(r"\s{2,}[^ -].*$", "", line) for line in lines]  # drops the explanation beside it
         yield " ".join(words), lines
         for name, child in getattr(command, "commands", {}).items():
             yield from below(child, [*words, name])
@@ -378,7 +378,7 @@ RUN_FROM_TEXT = (
 
 
 def commands_in_text() -> list[tuple[str, str]]:
-    """(place, command) for commands between backticks in running text."""
+    """(place, command) for each command between backticks in running text."""
     found = []
     for file in FILES:
         text = re.sub(r"^```.*?^```$", "", file.read_text(), flags=re.M | re.S)
@@ -387,7 +387,7 @@ def commands_in_text() -> list[tuple[str, str]]:
 
 
 def test_commands_in_running_text_exist_with_their_options() -> None:
-    """`wherry agent start|stop` means two of them, and NAME means any."""
+    """`wherry agent start|stop` means two commands, and NAME means any name."""
     wrong = []
     for place, line in commands_in_text():
         words = line.partition(" -- ")[0].split()
@@ -428,7 +428,7 @@ def test_examples_of_the_help_of_programs(workspace: Workspace, program: str) ->
     assert lines, said
     if name == "wherryd":
         workspace.run("wherryd --dump-config >wherryd.toml")
-        for line in lines:  # cores and addresses are those of another machine: whether the settings are understood
+        for line in lines:  # only checks that settings are valid: cores and addresses are another machine's
             workspace.run(line if "--dump-config" in line else f"{line} --dump-config")
     elif name == "wherry-kv":
         keeper, node = (f"127.0.0.1:{port}" for port in free_ports(2))

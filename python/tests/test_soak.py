@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent lives for months: resources of clients and readers that left or died are freed. `make soak` asks the same
-for an hour."""
+"""An agent runs for months, so it must free the resources of clients and readers that left or died. `make soak` tests
+the same for an hour."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_cancelled_calls_on_one_connection_leave_no_memory_behind(make_agent: Ca
         for _ in range(20):
             soak._cancel()
         base = soak.settled()
-        for _ in range(200):  # 4000 calls, which once took 1 to 3 KB each
+        for _ in range(200):  # 4000 calls, each of which once leaked 1 to 3 KB
             soak._cancel()
         last = soak.settled(base)
         assert last.within(base), f"{base}, then {last}, after {soak.counts}"
@@ -52,7 +52,8 @@ def test_cancelled_calls_on_one_connection_leave_no_memory_behind(make_agent: Ca
 
 
 def _abandoned_segments() -> set[Path]:
-    """This user's segments whose process, which held a lock on their directory (segment_directory.hpp), has ended."""
+    """This user's shared-memory segments whose process has ended, so that their directory is no longer locked
+    (segment_directory.hpp)."""
     found = set(Path("/dev/shm").glob("ucx_*"))
     for directory in Path("/dev/shm").glob(f"wherry-{os.getuid()}/p-*"):
         try:
@@ -80,10 +81,11 @@ def test_clients_killed_while_they_start_leave_no_segment_behind(make_agent: Cal
         with subprocess.Popen(
             [program, str(agent.session_file), "load", f"k{i}", "1"], stderr=subprocess.DEVNULL
         ) as one:
-            time.sleep(whole * i / 40)  # in every phase of its life, as good as it goes
+            time.sleep(whole * i / 40)  # kills in all phases of its run, as far as possible
             one.kill()
     deadline = time.monotonic() + 300
-    # The next process of this user that uses shared memory clears up. Those of other tests may die meanwhile.
+    # This user's next process with shared memory removes the segments. Processes of other tests may die in the
+    # meantime.
     while True:
         subprocess.run([program, str(agent.session_file), "load", "last", "1"], check=True, timeout=60)
         if (left := _abandoned_segments()) <= before:
@@ -116,7 +118,7 @@ def test_clients_killed_with_offloads_in_flight_leave_no_descriptor_behind(
                 assert time.monotonic() < deadline
                 time.sleep(0.002)
 
-    kill(3)  # the transport's own descriptors come with its first client
+    kill(3)  # the first client makes the transport open its own descriptors
     base = Usage.of(agent.session.pid)
     kill(12)
     deadline = time.monotonic() + 300

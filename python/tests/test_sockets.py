@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sockets of agent, application and ranks, and that every one of them withstands strangers' input."""
+"""The sockets of agent, application and ranks. Every socket must withstand input from strangers."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from wherry.session.metrics import read_metrics
 
 pytestmark = pytest.mark.agent
 
-WAIT_S = 0.3  # time for an answer to wrong input, which may have none
+WAIT_S = 0.3  # wait for an answer to wrong input, which may not come
 WORK_S = 60  # for what must work
-FEW = 20  # lines that a log may grow by, however often strangers come
+FEW = 20  # lines by which a log may grow, regardless of the number of strangers
 
 
 @pytest.fixture
 def listening(wherryd: Path, tmp_path: Path) -> Iterator[Agent]:
-    """An agent with a TCP listener and nothing else."""
+    """An agent with only a TCP listener."""
     agent = Agent(tmp_path, wherryd, "--listen", "127.0.0.1:0", "--flight", "off", "--metrics", "off")
     yield agent
     assert agent.stop() == 0, agent.log.read_text()
@@ -55,7 +55,7 @@ class _Sockets(list[socket.socket]):
 def _unix(path: Path | str | None) -> Iterator[socket.socket]:
     while True:
         one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        one.connect(str(path))  # waits for room in the agent's queue
+        one.connect(str(path))  # waits for space in the agent's queue
         one.settimeout(WAIT_S)
         yield one
 
@@ -68,7 +68,7 @@ def _tcp(host: str, port: int) -> Iterator[socket.socket]:
 
 
 def _recorded(connect: Iterator[socket.socket], token: str) -> bytes:
-    """A handshake that was let in."""
+    """The bytes of a handshake that the agent accepted."""
     with next(connect) as connection:
         connection.settimeout(30)
         sent, let_in = sockets.handshake(connection, token.encode())
@@ -77,7 +77,7 @@ def _recorded(connect: Iterator[socket.socket], token: str) -> bytes:
 
 
 def _paths_of(agent: Agent) -> set[str]:
-    """The Unix sockets that its session file names."""
+    """The Unix sockets that the agent's session file names."""
     return {str(agent.session.control), str(agent.session.local_socket)}
 
 
@@ -123,7 +123,7 @@ def test_nothing_that_strangers_send_changes_anything(listening: Agent, way: str
         recorded = _recorded(connect(), session.token)
         for _ in range(5):
             stalled.extend(sockets.attack(connect(), arena + 4096, recorded))
-        stalled.extend(next(connect()) for _ in range(200))  # more than may wait for their handshake
+        stalled.extend(next(connect()) for _ in range(200))  # more connections than may wait for their handshake
         stream.offload({"x": np.arange(1000.0)}).wait(20)
         for reader_of in wherry.open("s", str(listening.session_file), follow=False):
             assert np.array_equal(reader_of.batch["x"].to_numpy(), np.arange(1000.0)), "a published frame is as it was"
@@ -134,7 +134,7 @@ def test_nothing_that_strangers_send_changes_anything(listening: Agent, way: str
 
 
 def test_every_socket_of_an_agent_as_it_starts_bears_what_strangers_send(wherryd: Path, tmp_path: Path) -> None:
-    """The sockets of Flight and metrics, which libraries serve, and those of local readers are included."""
+    """This includes the sockets of Flight and metrics, which libraries serve, and of local readers."""
     agent = Agent(tmp_path, wherryd, "--listen", "127.0.0.1:0")
     session = agent.session
     assert session.flight
@@ -174,8 +174,8 @@ def test_every_socket_of_an_agent_as_it_starts_bears_what_strangers_send(wherryd
 
 
 def test_requests_to_metrics_that_stall_do_not_hold_up_offloads(agent: Agent) -> None:
-    """The page has its own threads. A stalled request is ended after 2 s, so a busy machine may take several rounds; a
-    data thread that served the page would do nothing else until it has ended the first."""
+    """The page has its own threads. The agent ends a stalled request after 2 s, so a busy machine may need several
+    rounds. If a data thread served the page, it would be blocked until the first request ends."""
     assert agent.session.metrics
     port = int(agent.session.metrics.partition("://")[2].partition("/")[0].rpartition(":")[2])
     with wherry.Session(str(agent.session_file)) as session:
@@ -183,7 +183,7 @@ def test_requests_to_metrics_that_stall_do_not_hold_up_offloads(agent: Agent) ->
 
         def offload_beside_stalled_requests() -> bool:
             with _Sockets() as stalled:
-                for _ in range(10):  # more than there are threads
+                for _ in range(10):  # more requests than threads
                     stalled.append(socket.create_connection(("127.0.0.1", port), timeout=300))
                     stalled[-1].sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n")
                 if not eventually(lambda: sockets.connections_read(agent.process.pid, port), 1):
@@ -202,7 +202,7 @@ def test_handshakes_that_stall_are_ended_by_the_agent(listening: Agent) -> None:
 
 
 def test_strangers_do_not_end_an_agent_that_gets_no_more_memory(wherryd: Path, tmp_path: Path) -> None:
-    """Its address space may not grow while connections come, until it has said that it ran out."""
+    """The test limits its address space while connections arrive, until the agent reports that memory ran out."""
     agent = Agent(tmp_path, wherryd, "--listen", "127.0.0.1:0")
     session, pid = agent.session, agent.process.pid
     with _Sockets() as several:
@@ -272,7 +272,7 @@ def test_an_application_over_tcp_listens_on_nothing(listening: Agent) -> None:
 def test_a_job_over_tcp_goes_on_whatever_strangers_send(jobs: Jobs, placement: str) -> None:
     jobs.environment["WHERRY_ROUTE_BETWEEN"] = "tcp"
     jobs.environment["WHERRY_ROUTE_LISTEN"] = "127.0.0.1"
-    jobs.environment["UCX_TLS"] = "all"  # a user's setting for other programs
+    jobs.environment["UCX_TLS"] = "all"  # a setting that a user has for other programs
     shape = ("--nodes", "2", "--ranks-per-node", "1", "--placement", placement)
     with _Sockets() as stalled, jobs.start(*shape, "--", built("route_chatter"), "15") as job:
         assert job.stdout
@@ -305,7 +305,7 @@ def test_a_job_ends_when_a_link_goes_down_and_names_who_is_lost(jobs: Jobs, plac
         links = subprocess.run([*inside, "ip", "-br", "link"], capture_output=True, text=True, check=True).stdout
         name = next(line.split()[0].partition("@")[0] for line in links.splitlines() if not line.startswith("lo"))
         subprocess.run([*inside, "ip", "link", "set", name, "down"], check=True)
-        out, err = job.communicate(timeout=250)  # else it waits for ever
+        out, err = job.communicate(timeout=250)  # without the error, the job waits forever
         said = out + err
         assert job.returncode != 0
         names = [f"rank {n}" if placement == "inline" else f"the agent of node {n} (rank {n})" for n in range(2)]
@@ -315,7 +315,7 @@ def test_a_job_ends_when_a_link_goes_down_and_names_who_is_lost(jobs: Jobs, plac
 
 
 def test_arrow_reads_what_came_over_a_stream(listening: Agent) -> None:
-    """Columns of several sizes, some of which change while the connection is busy with others."""
+    """Posts columns of several sizes. Some of them change while the connection is busy with others."""
     columns = {f"c{i}": np.arange(float(1 << i)) for i in (0, 5, 12)}
     table = pa.table({"x": np.arange(300_000.0), "y": np.arange(300_000, dtype=np.int32)})
     with wherry.Session(agent=listening.session.address, token=listening.session.token) as session:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory that an offload reads: its lifetime, Wherry's allocations, and registrations."""
+"""The memory that an offload reads: its lifetime, allocation by Wherry, and registration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.agent
 
 
 def test_sources_live_until_they_were_read(bench: Bench) -> None:
-    """The caller drops everything at once, while the agent has not even begun."""
+    """The caller drops all references at once, before the agent has begun to read."""
     rows = 200_000
     name = bench.name()
     raw = bench.name()
@@ -43,7 +43,7 @@ def test_sources_live_until_they_were_read(bench: Bench) -> None:
             raw_stream.offload([bytearray([i]) * 1_000_000])
             del words
             gc.collect()
-            # What was freed would be used again, and overwritten.
+            # If a source had been freed, these arrays would reuse and overwrite it.
             rubbish = [np.full(rows, -1.0) for _ in range(8)]
             del rubbish
         assert bench.session.in_flight() == 8
@@ -60,7 +60,7 @@ def test_sources_live_until_they_were_read(bench: Bench) -> None:
 
 
 def test_sources_outlive_stream_ticket_and_session(make_agent: Callable[..., Agent]) -> None:
-    """In any order of drops by the caller, the given data arrive."""
+    """The posted data arrive, whatever the order in which the caller drops the objects."""
     agent = make_agent()
     rows = 1_000_000
     name = "s"
@@ -162,7 +162,8 @@ def test_a_region_in_use_cannot_be_unregistered(bench: Bench) -> None:
 
 
 def test_allocated_memory_may_be_dropped_on_another_thread_meanwhile(bench: Bench) -> None:
-    """Python frees where the last reference goes: the session must not be entered by two threads at once."""
+    """Python frees an object in the thread that drops the last reference. Two threads must not use the session at
+    once."""
     stream = bench.session.stream(bench.name(), {"x": np.zeros(1)}, keep_frames=2)
     stop = threading.Event()
     pool: list[Any] = []

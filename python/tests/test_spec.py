@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is generated from spec/: fresh, refused when the specification contradicts itself, right in SystemVerilog."""
+"""The files generated from spec/ are current and correct in SystemVerilog. A contradictory specification is refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def generate(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The specification, its generator and the generated files, to be spoiled."""
+    """A copy of the specification, its generator and the generated files, which a test may damage."""
     for folder in (
         "spec",
         "tools",

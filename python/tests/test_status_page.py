@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's page for browsers: who may see it, and its content in a real browser."""
+"""The agent's page for browsers: access control, and its content in a real browser."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def basic(who: str) -> str:
 
 
 class Links(html.parser.HTMLParser):
-    """What a page loads or leads to."""
+    """Collects the addresses that a page loads or links to."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ def test_all_that_the_page_needs_is_the_agents(agent: Agent) -> None:
 
 
 def test_its_metrics_exist(agent: Agent) -> None:
-    """A counter that has another name would show as 0 for ever."""
+    """A counter with another name would always show 0."""
     import wherry
 
     known = basic(f"wherry:{agent.session.token}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Retention, sinks, strategies, several sessions, and agents that die."""
+"""Streams: retention, sinks, strategies, several sessions, and agents that die."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_nothing_is_lost_when_full_means_wait(bench: Bench) -> None:
 
 def test_the_limit_holds_exactly_when_offloads_arrive_together(bench: Bench) -> None:
     name = bench.name()
-    large = np.zeros(20 << 17)  # 20 MiB: more than one window of gets, so that it takes the agent several polls
+    large = np.zeros(20 << 17)  # 20 MiB exceed one window of gets, so the agent needs several polls
     stream = bench.session.stream(name, {"x": large}, keep_frames=1, when_full="wait")
     with stopped(bench.agent.process):
         tickets = [stream.offload({"x": large}) for _ in range(3)]
@@ -148,9 +148,9 @@ def test_every_strategy_with_dictionaries_that_change(bench: Bench, strategy: st
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_map_with_null_keys_does_not_kill_the_agent(bench: Bench, strategy: str) -> None:
-    """No correct client sends this, because Arrow C++ aborts when it makes an array of it."""
+    """A correct client does not send this, because Arrow C++ aborts when it makes an array from it."""
     key, value = na.int32(nullable=False), na.int32()
-    keys = na.c_array_from_buffers(key, 3, [b"\1", np.zeros(3, "i4")], null_count=2)  # one too many: who counts?
+    keys = na.c_array_from_buffers(key, 3, [b"\1", np.zeros(3, "i4")], null_count=2)  # one too many
     children = [keys, na.c_array([1, 2], value)]
     entries = na.c_array_from_buffers(na.struct({"key": key, "value": value}, False), 2, [None], children=children)
     array = na.c_array_from_buffers(na.map_(key, value), 1, [None, np.array([0, 2], "i4")], children=[entries])
@@ -204,7 +204,7 @@ def clients_of(agent: Agent) -> list[str]:
 
 
 def test_leaving_a_session_closes_its_streams_and_leaves_the_agent(agent: Agent) -> None:
-    """Its results live on: arrays, tickets, the stream's frames."""
+    """Arrays, tickets and the stream's frames stay valid after the session."""
     with wherry.Session(str(agent.session_file), name="leaver") as session:
         x = session.empty((1000, 3))
         region = session.register(np.zeros(10))
@@ -242,7 +242,7 @@ def test_leaving_a_session_ends_its_embedded_agent_whatever_is_still_held(wherry
 def test_what_a_closed_session_leaves_undone_is_said(agent: Agent) -> None:
     session = wherry.Session(str(agent.session_file))
     stream = session.stream("s", {"x": np.zeros(1)}, keep_frames=1, when_full="wait")
-    tickets = [stream.offload({"x": np.zeros(1000)}) for _ in range(4)]  # but the first, they wait for a reader
+    tickets = [stream.offload({"x": np.zeros(1000)}) for _ in range(4)]  # all but the first wait for a reader
     tickets[0].wait(WAIT)
     with pytest.raises(wherry.DeadlineExceeded, match="still in flight"):
         session.close(timeout=0.1)
@@ -278,7 +278,7 @@ def test_an_agent_that_dies_is_noticed_everywhere(
     memory = session.empty(1000)
     stream = session.stream("s", {"x": np.zeros(1)}, keep_frames=1, when_full="wait")
     raw = session.stream("raw", strategy="raw")
-    tickets = [stream.offload({"x": memory}) for _ in range(4)]  # the first is delivered, the others wait for a reader
+    tickets = [stream.offload({"x": memory}) for _ in range(4)]  # only the first is delivered
     tickets[0].wait(WAIT)
     killer = threading.Timer(0.2, agent.process.send_signal, [with_signal])
     killer.start()
@@ -300,7 +300,7 @@ def test_an_agent_that_dies_is_noticed_everywhere(
 
 
 def test_no_agent_no_program(monkeypatch: pytest.MonkeyPatch, bench: Bench, tmp_path: Path) -> None:
-    """Only who needs an embedded agent needs its program."""
+    """Only sessions that need an embedded agent need the program wherryd."""
     monkeypatch.setenv("WHERRY_WHERRYD", str(tmp_path / "nothing"))
     before = dict(os.environ)
     with wherry.Session(bench.file) as session:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tickets: what they tell, and every way in which waiting for them ends."""
+"""Tickets: the values that they report, and every way in which a wait for them ends."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ THREADS = 4
 
 
 def test_threads_share_a_session(bench: Bench) -> None:
-    """Each with streams of its own, which they open and close meanwhile."""
+    """Each thread opens and closes its own streams while the others work."""
 
     def work(thread: int) -> None:
         x = np.full(1000, float(thread))

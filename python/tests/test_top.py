@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry top`: its figures beside what was posted, and its page in a terminal."""
+"""`wherry top`: its figures compared with the posted data, and its page in a terminal."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_figures_are_those_of_what_was_posted(agent: Agent, pages: Pages) -> Non
     document: dict[str, Any] = page.document
     (one,) = document["streams"]
     assert (one["name"], one["total_frames"], one["held_frames"], one["evicted_unread"]) == ("particles", 8, 4, 4)
-    # Seven frames in a time that is known from both sides: the pages lie within it.
+    # Seven frames arrived between the two pages, in a time that has a known upper limit.
     seconds = 7 / one["frames_per_second"]
     assert 0 < seconds < longest
     in_frames = one["total_bytes"] - first["streams"][0]["total_bytes"]  # with Arrow's metadata
@@ -122,12 +122,12 @@ def test_figures_are_those_of_what_was_posted(agent: Agent, pages: Pages) -> Non
     moved = document["move"]
     assert (moved["offloads_total"], moved["bytes_total"], moved["failed_total"]) == (8, 750 * ROW, 0)
     assert moved["bytes_per_second"] / moved["offloads_per_second"] == pytest.approx(100 * ROW)
-    # The tickets tell what each transfer took.
+    # The tickets report the duration of each transfer.
     means, told = moved["transfer_mean_us"], [ticket.transfer_ns / 1000 for ticket in tickets]
     assert means["interval"] == pytest.approx(sum(told) / 7, rel=1e-6)
     assert means["all"] == pytest.approx((sum(told) + opened.transfer_ns / 1000) / 8, rel=1e-6)
 
-    # As do the buckets, which are 1, 2, 5, 10, ... us wide.
+    # The quantiles are bounds of histogram buckets: 1, 2, 5, 10, ... us.
     for when, some in (("interval", told), ("all", [*told, opened.transfer_ns / 1000])):
         for name, share in (("p50", 0.5), ("p99", 0.99)):
             least = np.quantile(some, share, method="inverted_cdf")
@@ -141,7 +141,7 @@ def test_figures_are_those_of_what_was_posted(agent: Agent, pages: Pages) -> Non
     assert document["agent"]["pid"] == agent.process.pid
     assert 0 <= document["agent"]["uptime_s"] < 3600
     assert document["agent_missing"] is None
-    # What is not in one second is not in its rates.
+    # The first page has no interval, so no rates. An idle interval has no transfer times.
     assert first["streams"][0]["frames_per_second"] is None
     idle = pages.next().document
     assert isinstance(idle["move"], dict)
@@ -237,7 +237,7 @@ def test_an_agent_that_goes_and_comes_back(make_agent: Callable[..., Agent], tmp
     assert "has gone" in page.missing["agent"]
     again = Agent(first.session_file.parent, paths.wherryd())
     try:
-        post(7)  # more than before: only who the agent is tells that its counters began again
+        post(7)  # more than before, so only the agent's identity shows that its counters restarted
         document: dict[str, Any] = pages.next().document
         assert document["agent"]["pid"] == again.process.pid
         assert (document["move"]["offloads_total"], document["move"]["offloads_per_second"]) == (7, None)
@@ -257,7 +257,7 @@ def test_messages_that_an_agent_routes_are_counted(jobs: Jobs, agent: Agent) -> 
     done = jobs.run(*words, "--updates", str(updates), "--counters", "1024")
     assert done.returncode == 0, done.stderr
     figures: Any = pages.next().document["route"]
-    # The library's own messages, of reductions and of the end, are few.
+    # The library itself sends a few messages, for reductions and at the end.
     assert updates <= figures["messages_total"] < updates + 1000
     assert figures["messages_per_second"] > 0
     assert figures["bytes_total"] >= 16 * updates
@@ -281,7 +281,7 @@ def test_nodes_of_a_cluster_with_the_rates_of_what_was_asked_of_them(home: KvHom
         client.put(key, b"value")
     client.close()
 
-    def told() -> bool:  # the keeper knows what its last ping was told
+    def told() -> bool:  # the keeper has the values from its last ping
         now = frames(keeper.status(home.cluster, 60))
         return sum(now.values()) - sum(least.values()) >= writes
 
@@ -320,7 +320,7 @@ def test_nodes_of_a_cluster_with_the_rates_of_what_was_asked_of_them(home: KvHom
 
 
 class Terminal:
-    """`wherry top` on a terminal of its own."""
+    """Runs `wherry top` on a separate terminal."""
 
     def __init__(self, *words: str, environment: dict[str, str]) -> None:
         self.ours, self.theirs = os.openpty()
@@ -340,10 +340,10 @@ class Terminal:
     def _own(self) -> None:
         import fcntl
 
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C, typed, is a signal
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that a typed Ctrl-C becomes a signal
 
     def shows(self, text: str) -> bool:
-        """Whether `text` comes, in what it writes from now on."""
+        """Whether `text` appears in the output after this call."""
         return self.ends_with(lambda new: text in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", new))
 
     def ends_with(self, good: Callable[[str], bool], seconds: float = 120) -> bool:
@@ -353,7 +353,7 @@ class Terminal:
                 return False
             try:
                 data = os.read(self.ours, 1 << 16).decode(errors="replace")
-            except OSError:  # it has closed its end, and there is no other
+            except OSError:  # the program has closed the last open end
                 return False
             new += data
             self.raw += data
@@ -363,7 +363,7 @@ class Terminal:
         os.write(self.ours, keys)
 
     def ended(self) -> int:
-        """Its exit status. The terminal is as it was before."""
+        """Waits for the end; returns the exit status. Checks that the terminal has its former settings."""
         over: Callable[[str], bool] = lambda _: self.process.poll() is not None  # noqa: E731
         assert eventually(lambda: self.ends_with(over, 0.05) or over(""))
         status = self.process.wait(timeout=300)
@@ -411,7 +411,7 @@ def test_a_live_page_lives_through_the_agents_end_and_return(
         again = Agent(agent.session_file.parent, paths.wherryd())
         try:
             assert page.shows(f"pid {again.process.pid}")
-            page.type(b"x")  # any other key does nothing
+            page.type(b"x")  # other keys have no effect
             assert page.shows("no streams yet")
             page.type(b"\x03")
             assert page.ended() == 130

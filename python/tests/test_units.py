@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures as people write them."""
+"""Sizes and numbers in the form in which users write them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel of the release build: it names no path of this machine, and works where nothing but its dependencies is.
+"""The wheel of the release build does not contain paths of this machine, and works with only its dependencies
+installed.
 
-`make wheel` makes the one for other machines, of the same objects, in another way of linking (cmake/Portable.cmake);
-tools/try_wheel.sh installs that one in an empty Debian.
+`make wheel` makes a wheel for other machines from the same objects, which are linked differently
+(cmake/Portable.cmake). tools/try_wheel.sh installs that wheel in an empty Debian.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from jobs import built
 ROOT = Path(__file__).resolve().parents[2]
 (SITE,) = (ROOT / ".venv").glob("lib/python3.*/site-packages")
 SYSTEM = re.compile(r"/(lib|usr/lib)[^ ]*/(ld-linux-x86-64|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|z))\.so\.\d+$")
-"""glibc, GCC's run-time libraries, and zlib, which UCX's and Arrow's wheels take from the system as every manylinux
-wheel may."""
+"""System libraries that are allowed: glibc, GCC's run-time libraries, and zlib. UCX's and Arrow's wheels use zlib from
+the system, as every manylinux wheel may."""
 
 
 def output_of(*words: str | Path, **keywords: object) -> str:
@@ -48,7 +49,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def target(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As `pip install --target` leaves it. What the wheel depends on is linked from the virtual environment."""
+    """The wheel as installed by `pip install --target`. Its dependencies are symbolic links into the virtual
+    environment."""
     folder = tmp_path_factory.mktemp("target")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-compile"]
     output_of(*pip, "--disable-pip-version-check", "--target", folder, wheel)
@@ -63,7 +65,7 @@ def target(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def elsewhere(target: Path, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """An environment that knows nothing but the installed package."""
+    """An environment in which only the installed package can be found."""
     runtime = tmp_path / "run"
     runtime.mkdir()
     yield {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(runtime), "PYTHONPATH": str(target)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP relay that counts what a server sends: bytes on the wire, whoever speaks through it."""
+"""A TCP relay that counts the bytes that a server sends, whichever client uses it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 
 class Wire:
-    """Relays every connection to `port` of this machine to `to`."""
+    """Relays every connection to `port` on this machine to the address `to`."""
 
     def __init__(self, to: tuple[str, int]) -> None:
         self._to = to
@@ -42,7 +42,7 @@ class Wire:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 20):
                 if counted:
-                    with self._lock:  # before it can be read
+                    with self._lock:  # before the client can read it
                         self._received += len(data)
                 sink.sendall(data)
         for end in (source, sink):
@@ -59,7 +59,7 @@ class Wire:
 
 @contextlib.contextmanager
 def wire(to: tuple[str, int]) -> Iterator[Wire]:
-    """A relay that ends with the block."""
+    """A relay that runs until the `with` block ends."""
     relay = Wire(to)
     try:
         yield relay

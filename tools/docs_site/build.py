@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the documentation as one site, with navigation and search: `make docs`.
 
-It has the pages of docs/, the command reference among them, and the reference of the public headers and of the Python
-package. Each of these is an error: a public name without a description, a comment that names a function which is not
-there, a warning of Doxygen or Sphinx, a dead link, a page that no link leads to.
+The site has the pages of docs/ with the command reference, and the references of the public headers and of the Python
+package. These are errors: a public name without a description, a comment that names a missing function, a warning of
+Doxygen or Sphinx, a dead link, and a page without a link to it.
 
 tools/docs_site/build.py [--out build/docs]
 """
@@ -22,11 +22,11 @@ sys.path.insert(0, str(ROOT / "tools"))
 from docs_site import cpp, links, pages  # noqa: E402
 
 UNLINKED = {"search.html"}
-"""Pages that a form leads to."""
+"""Pages that are reached by a form, not by a link."""
 
 
 def build(out: Path) -> list[str]:
-    """Makes the site in `out`/html. Returns what is wrong."""
+    """Builds the site in `out`/html. Returns a list of faults."""
     try:
         cpp.read_headers(ROOT, out / "doxygen")
     except cpp.Broken as error:
@@ -49,7 +49,7 @@ def _all(site: Path) -> set[str]:
 
 
 def main() -> None:
-    """Builds, and ends with 1 if anything is wrong."""
+    """Builds the site; ends with status 1 if it has faults."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "docs", help="default: build/docs")
     options = parser.parse_args()

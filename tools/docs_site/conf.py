@@ -23,7 +23,7 @@ html_css_files = ["wherry.css"]
 highlight_language = "text"
 smartquotes = False  # "" is an empty text
 nitpicky = True
-# Names of other libraries, and of the library's own that users never write.
+# Names of other libraries, and internal names that users never write.
 nitpick_ignore_regex = [
     ("cpp:.*", r"std(::.*)?|u?int\d+_t|size_t|wherry"),
     ("cpp:.*", r"(wherry::)?(route::)?(detail(::.*)?|Decoder)"),
@@ -33,7 +33,7 @@ nitpick_ignore_regex = [
 ]
 myst_heading_anchors = 4
 myst_enable_extensions = ["attrs_inline"]
-autodoc_mock_imports = ["wherry._native"]  # the site needs no build
+autodoc_mock_imports = ["wherry._native"]  # so that the site does not need a build
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_default_options = {"members": True, "undoc-members": True}
@@ -41,6 +41,6 @@ python_use_unqualified_type_names = True
 
 
 def setup(app: Any) -> None:
-    """Docstrings are written for people, in their own simple form."""
+    """Converts our docstrings, which have a simple format of their own."""
     app.connect("autodoc-process-docstring", pydocs.on_docstring)
     app.connect("autodoc-process-signature", pydocs.on_signature)

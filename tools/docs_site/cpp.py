@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of the public headers, a page a header: Doxygen reads them, and this turns its XML into reStructuredText.
+"""Writes a page for each public header. Doxygen reads the headers, and this file converts its XML to reStructuredText.
 
-A page begins with the comment at the head of its header. Comments between declarations (`// ...`) introduce those that
-follow them. `undocumented` names the members that no comment describes.
+A page begins with the comment at the head of its header. A comment between declarations (`// ...`) introduces the
+declarations after it. `undocumented` lists the members without a describing comment.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ HEADERS = {
         "kv.h": "kv: the replicated store",
     },
 }
-"""By language: the public headers, in reading order, and the titles of their pages."""
+"""The public headers of each language in reading order, with the titles of their pages."""
 INSTALLED_ONLY = {"route_detail.hpp", "route_codec_detail.hpp"}
-"""Headers that others include, whose names are the library's own."""
+"""Installed headers that other headers include, and whose names are internal."""
 NOT_SHOWN = re.compile(r"^(WHERRY_API|WHERRY_NODISCARD|WHERRY_\w*_H)$")
 """Macros that are not for users."""
 SELF_EVIDENT = re.compile(r"^operator(=|==|\+=)$")
 
 
 ELSEWHERE = {"fork"}
-"""Functions of others that comments name."""
+"""Functions of other libraries that comments mention."""
 
 
 class Broken(Exception):
-    """The headers' comments have faults: the message names them, one a line."""
+    """The headers' comments have faults. The message names one fault per line."""
 
 
 def read_headers(root: Path, out: Path) -> None:
-    """Runs Doxygen; its XML is in `out`/xml. Raises Broken with its warnings."""
+    """Runs Doxygen, which writes XML to `out`/xml. Raises Broken with Doxygen's warnings."""
     settings = (root / "tools" / "docs_site" / "Doxyfile").read_text() + f"OUTPUT_DIRECTORY = {out}\n"
     out.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(["doxygen", "-"], cwd=root, input=settings, capture_output=True, text=True, check=False)
@@ -63,7 +63,7 @@ def read_headers(root: Path, out: Path) -> None:
 
 @dataclass
 class Member:
-    """A declaration that a page shows, with those inside it."""
+    """A declaration that a page shows, with the declarations inside it."""
 
     element: Element
     kind: str
@@ -86,7 +86,7 @@ class Note:
 
 
 class Headers:
-    """All that Doxygen found, by header."""
+    """All declarations that Doxygen found, by header."""
 
     def __init__(self, root: Path, xml: Path) -> None:
         self.root = root
@@ -139,7 +139,7 @@ class Headers:
         return found
 
     def _member(self, one: Element) -> Member | None:
-        """None: it is not for users."""
+        """The member for a page; None if it is not for users."""
         arguments = one.findtext("argsstring", "") or ""
         if one.get("prot") != "public" or one.get("kind") == "friend" or "=delete" in arguments.replace(" ", ""):
             return None
@@ -151,7 +151,7 @@ class Headers:
         return Member(one, kind, name, int(_location(one).get("line", "0")), _words(one))
 
     def called(self, name: str, scope: str, domain: str) -> tuple[str, str]:
-        """Kind and qualified name of what a comment in `scope` calls `name`; empty: nothing is called so."""
+        """Kind and qualified name of the declaration that a comment in `scope` calls `name`; empty if there is none."""
         around = scope.split("::")
         every = {found: kind for kind, found in self.targets.values()}
         for depth in range(len(around), -1, -1):
@@ -162,7 +162,7 @@ class Headers:
         return (every[ends[0]], ends[0]) if ends else ("", "")
 
     def has_function(self, name: str) -> bool:
-        """Whether there is a function of that name, too."""
+        """Whether a function has this name, too."""
         return ("function", name) in self.targets.values()
 
     # ---- a page
@@ -186,7 +186,7 @@ class Headers:
 
 
 def page_name(header: str) -> str:
-    """The page's name in the folder api/, and its label."""
+    """The name of the header's page in the folder api/, which is also its label."""
     return "api-" + header.replace(".", "-").replace("_", "-")
 
 
@@ -201,7 +201,7 @@ class _Page:
         self.scope = ""
 
     def members(self, members: list[Member], scope: str, depth: int) -> list[str]:
-        """The declarations, and the notes before them."""
+        """The lines for the declarations and the notes before them."""
         lines: list[str] = []
         pad = "   " * depth
         covered = 0
@@ -213,7 +213,7 @@ class _Page:
         for member in members:
             for note in [note for note in self.notes if note.depth == depth and note.line < member.line]:
                 self.notes.remove(note)
-                if depth and member.line - note.end > 12:  # of a part that is not shown
+                if depth and member.line - note.end > 12:  # the note belongs to a part that is not shown
                     continue
                 if note.title:
                     lines += [f"{pad}.. rubric:: {note.title}", ""]
@@ -234,7 +234,7 @@ class _Page:
         return lines
 
     def _same_name(self, member: Member, members: list[Member]) -> bool:
-        """Of `typedef struct x x;`: whether x is shown anyway."""
+        """For `typedef struct x x;`, whether another declaration already shows x."""
         return member.kind == "typedef" and any(other is not member and other.name == member.name for other in members)
 
     def _group_reaches(self, start: int, line: int) -> bool:
@@ -243,7 +243,7 @@ class _Page:
         return all(text.strip() for text in source[start:line])
 
     def _self_evident(self, member: Member) -> bool:
-        """Whether a declaration needs no words: copies, moves, ends, defaults and comparisons."""
+        """Whether a declaration needs no description: copy, move, destructor, default constructor and comparison."""
         name = member.name.rpartition("::")[2]
         arguments = (member.element.findtext("argsstring", "") or "").replace(" ", "")
         same = member.name.split("::")[-2:] == [name, name]
@@ -272,7 +272,7 @@ class _Page:
             below = f" : {one.findtext('type')}" if one.get("strong") == "yes" and one.findtext("type") else ""
             lines = [f".. {self.domain}:{scoped}:: {name}{below}"]
             bare = name.startswith("@") or self.headers.has_function(member.name)
-            if bare:  # it has no name, or a function has it, too: Sphinx has no name space for tags, which C has
+            if bare:  # no name, or also a function's name: C separates tags from functions, but Sphinx does not
                 lines = [] if name.startswith("@") else [f"``enum {name}``:"]
             for value in one.iter("enumvalue"):
                 number = value.findtext("initializer", "")
@@ -316,7 +316,7 @@ class _Page:
         text = merged([line for para in brief for line in self._paragraph(para)])
         for number, para in enumerate(para for part in others for para in part):
             lines = self._paragraph(para)
-            if number == 0 and text and lines[0]:  # Doxygen takes the first sentence for itself
+            if number == 0 and text and lines[0]:  # Doxygen made the first sentence the brief description
                 text[-1] += " " + lines.pop(0)
             else:
                 text.append("")
@@ -339,7 +339,7 @@ class _Page:
         return [*lines, running.strip()]
 
     def _text(self, text: str) -> str:
-        """Running text, with links to the functions and pages that it names."""
+        """Running text, with links to the functions and pages that the text names."""
         out = []
         for part in re.split(r"((?:\w+::)*~?\w+\(\)|docs/[a-z/-]+\.md)", text):
             if part.startswith("docs/") and part.endswith(".md"):
@@ -418,7 +418,7 @@ _C_ROLES = {
 
 
 def head_comment(source: list[str]) -> tuple[list[str], int]:
-    """The comment at the head of a header, without marks and licence, and the number of its last line."""
+    """The comment at the head of a header without comment marks and licence, and the number of its last line."""
     lines: list[str] = []
     for number, line in enumerate(source):
         if not line.startswith("//"):
@@ -431,7 +431,7 @@ def head_comment(source: list[str]) -> tuple[list[str], int]:
 
 
 def notes(source: list[str], start: int) -> list[Note]:
-    """The comments between declarations after line `start`, of a file and of its classes."""
+    """The comments between declarations of a file and its classes, after line `start`."""
     found: list[Note] = []
     open_note: Note | None = None
     for number, line in enumerate(source[start:], start + 1):
@@ -450,7 +450,7 @@ def notes(source: list[str], start: int) -> list[Note]:
 
 
 def prose(text: list[str]) -> list[str]:
-    """Comment lines as reStructuredText: indented ones are code or tables, others paragraphs."""
+    """Comment lines as reStructuredText. Indented lines are code or tables; others are paragraphs."""
     out: list[str] = []
     code: list[str] = []
     for line in [*text, ""]:
@@ -475,18 +475,18 @@ def _code(lines: list[str]) -> list[str]:
 
 
 def _marked(line: str) -> str:
-    """`x` as a literal, the rest as it is."""
+    """The line with `x` as a literal, and the rest escaped."""
     parts = re.split(r"(`[^`]+`)", line)
     return "".join(f"``{part[1:-1]}``" if part.startswith("`") and len(part) > 2 else _escaped(part) for part in parts)
 
 
 def _escaped(text: str) -> str:
-    """Text that reStructuredText must not read as marks."""
+    """Escapes the characters that reStructuredText would read as markup."""
     return re.sub(r"([\\*`|]|_(?=\W|$))", r"\\\1", text)
 
 
 def merged(lines: list[str]) -> list[str]:
-    """Without empty lines at the ends, and no two in a row."""
+    """The lines without empty lines at both ends, and with at most one empty line in a row."""
     out: list[str] = []
     for line in lines:
         if line.strip() or (out and out[-1]):
@@ -516,7 +516,7 @@ def _location(one: Element) -> Element:
 
 
 def _words(one: Element) -> str:
-    """The whole description as plain text; empty: there is none."""
+    """The whole description as plain text; empty if there is none."""
     return " ".join(
         "".join(part.itertext()).strip()
         for tag in ("briefdescription", "detaileddescription")
@@ -529,7 +529,7 @@ def _plain(part: Element | None) -> str:
 
 
 def _template(one: Element, kind: str) -> str:
-    """`template <...> requires ...` and a space; empty without."""
+    """`template <...> requires ...` and a space; empty if it is not a template."""
     found = one.find("templateparamlist")
     if found is None:
         return ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds dead links in a folder of HTML pages: files and anchors that are not there, and addresses of no valid form."""
+"""Finds dead links in a folder of HTML pages: missing files and anchors, and invalid addresses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOCAL = re.compile(r"^(localhost|127\.0\.0\.1)(:\d+)?$")
 
 
 class Page(html.parser.HTMLParser):
-    """What a page refers to, and the anchors that it has."""
+    """The links and the anchors of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Page(html.parser.HTMLParser):
 
 
 def check(site: Path) -> list[str]:
-    """Each dead link, with the page that has it."""
+    """All dead links, each with its page."""
     site = site.resolve()
     pages = {file: Page(file.read_text()) for file in sorted(site.rglob("*.html"))}
     dead = []
@@ -46,7 +46,7 @@ def check(site: Path) -> list[str]:
 
 
 def reachable(site: Path, first: str = "index.html") -> set[str]:
-    """The pages that links lead to from the first one."""
+    """The pages that can be reached from page `first` by links."""
     site = site.resolve()
     seen: set[Path] = set()
     todo = [site / first]
@@ -63,7 +63,7 @@ def reachable(site: Path, first: str = "index.html") -> set[str]:
 
 
 def _dead(link: str, file: Path, site: Path, pages: dict[Path, Page]) -> str:
-    """Why a link leads nowhere; empty: it does lead somewhere, or may."""
+    """Why a link is dead; empty if its target exists, or may exist."""
     parts = urllib.parse.urlsplit(link)
     if parts.scheme in ("data", "mailto"):
         return ""

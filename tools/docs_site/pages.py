@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The site's sources: pages of docs/ as they are, the reference's pages, and a navigation that docs/README.md gives."""
+"""The site's sources: the unchanged pages of docs/, the reference pages, and the navigation from docs/README.md."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ ROW = re.compile(r"^\| \[[^\]]+\]\(([^)]+)\) \| .+ \|$", re.MULTILINE)
 
 
 def listed(index: str) -> dict[str, list[str]]:
-    """The pages of docs/README.md, by heading."""
+    """The pages that docs/README.md lists, by heading."""
     parts = re.split(r"^## (\w+)$", index, flags=re.MULTILINE)
     return {name: ROW.findall(text) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 def write(root: Path, source: Path, xml: Path) -> list[str]:
-    """Writes the sources into the folder `source`. Returns what is wrong with comments and docstrings."""
+    """Writes the sources into the folder `source`. Returns the faults of comments and docstrings."""
     shutil.rmtree(source, ignore_errors=True)
     (source / "api").mkdir(parents=True)
     shutil.copytree(root / "docs", source / "docs")
@@ -62,14 +62,15 @@ def _navigation(index: str) -> str:
 
 
 def _links(text: str, page: Path, root: Path) -> str:
-    """Links to README, to headers and to files that are no page: to what the site has of them, or as plain words."""
+    """Replaces links to README, headers and files that are not pages by links to the site's pages, or by plain
+    words."""
     up = "../" * (len(page.parts) - 1)
 
     def link(match: re.Match[str]) -> str:
         words, target = match[1], match[2]
         path = target.partition("#")[0]
         file = (root / page.parent / path).resolve()
-        if "://" in target or target.startswith("#") or not file.exists():  # Sphinx names those that are not there
+        if "://" in target or target.startswith("#") or not file.exists():  # Sphinx reports missing files
             return match[0]
         if file == root / "README.md":
             return f"[{words}]({up}index.md)"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python reference: what is public, and docstrings as reStructuredText.
+"""The Python reference: the public names, and their docstrings as reStructuredText.
 
-A docstring has paragraphs. Lines that begin with a parameter's name and a colon describe it. Indented paragraphs are
-code.
+A docstring has paragraphs. A line that begins with a parameter's name and a colon describes this parameter. Indented
+paragraphs are code.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ PAGES: dict[str, tuple[str, dict[str, Sequence[str]]]] = {
     "api-python-kv": ("Python: the replicated store", {"wherry.kv": ("Client",)}),
     "api-python-errors": ("Python: errors", {"wherry": (ERRORS,)}),
 }
-"""By name of page: its title, and by module the names that it describes. `errors`: every exception."""
+"""Page name to the page's title, and for each module the names that the page describes. For `errors`, every
+exception."""
 SOURCES = {
     "Session": "move/session.py",
     "Stream": "move/stream.py",
@@ -49,21 +50,21 @@ SOURCES = {
     "Client": "kv/client.py",
 }
 COMPILED = ("SessionInfo", "Region")
-"""Classes of the compiled module that users meet: python/wherry/_native/_core.pyi describes them."""
+"""Classes of the compiled module that users see. python/wherry/_native/_core.pyi describes them."""
 HOME = {"Session": "wherry", "Stream": "wherry", "Step": "wherry", "Ticket": "wherry", "Client": "wherry.kv"}
 LITERAL = re.compile(r"`([^`]+)`")
 
 
 @dataclass
 class Found:
-    """The reference's pages and what is wrong with the docstrings."""
+    """The pages of the reference, and the faults of the docstrings."""
 
     pages: dict[str, str]
     faults: list[str]
 
 
 def read(root: Path) -> Found:
-    """The pages by name, as reStructuredText."""
+    """The pages as reStructuredText, by name, with the faults."""
     package = root / "python" / "wherry"
     faults = [*_missing(package), *_faults(package)]
     pages = {}
@@ -119,7 +120,7 @@ def _compiled(package: Path, faults: list[str]) -> list[str]:
 
 
 def _missing(package: Path) -> Iterator[str]:
-    """The names of `__all__` that no page has."""
+    """The names in `__all__` that are on no page."""
     listed = next(
         [str(one.value) for one in node.value.elts if isinstance(one, ast.Constant)]
         for node in _tree(package / "__init__.py").body
@@ -157,14 +158,14 @@ def _faults(package: Path) -> Iterator[str]:
                     continue
                 if all(
                     not argument.arg.startswith("core") for argument in one.args.args
-                ):  # else only the library makes it
+                ):  # otherwise only the library constructs it
                     yield from _function(one, name, where, text)
             elif isinstance(one, ast.FunctionDef) and not one.name.startswith("_"):
                 yield from _function(one, f"{name}.{one.name}", where, ast.get_docstring(one) or "")
 
 
 def _function(node: ast.FunctionDef, name: str, where: str, text: str) -> Iterator[str]:
-    """A function without a docstring, and parameters that it does not name."""
+    """Faults of a function: a missing docstring, and parameters that its docstring does not name."""
     if not text:
         yield f"{where}:{node.lineno}: {name} has no docstring"
     arguments = [*node.args.args, *node.args.kwonlyargs, *filter(None, [node.args.kwarg])]
@@ -177,14 +178,14 @@ def _function(node: ast.FunctionDef, name: str, where: str, text: str) -> Iterat
 
 
 def on_docstring(_app: Any, what: str, name: str, about: Any, _options: Any, lines: list[str]) -> None:
-    """Sphinx's hook: changes `lines` in place."""
+    """Called by Sphinx: converts the docstring in `lines` in place."""
     lines[:] = rst(lines, _parameters(about if what != "class" else getattr(about, "__init__", about)))
 
 
 def on_signature(
     _app: Any, what: str, name: str, _about: Any, _options: Any, signature: str | None, result: str | None
 ) -> tuple[str, str | None] | None:
-    """Sphinx's hook: classes that only the library makes show no constructor."""
+    """Called by Sphinx: hides the constructors of classes that only the library constructs."""
     if what == "class" and signature and signature.startswith("(core:"):
         return "", result
     return None
@@ -221,8 +222,8 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _described(paragraph: Sequence[str], parameters: Sequence[str]) -> list[str]:
-    """The paragraph as a list; empty unless its first line describes a parameter. A line that neither begins
-    an item nor is indented is text."""
+    """The paragraph as a list; empty if its first line does not describe a parameter. Other lines that are not indented
+    are text."""
     out: list[str] = []
     for line in paragraph:
         match = re.match(r"^((?:\w+, )*\w+): (.*)$", line)
@@ -241,7 +242,7 @@ def _described(paragraph: Sequence[str], parameters: Sequence[str]) -> list[str]
 
 
 def _marked(line: str) -> str:
-    """Names in backticks as links if the reference has them, else as literals."""
+    """Turns names in backticks into links if the reference has them, otherwise into literals."""
     parts = re.split(r"(`[^`]+`|docs/[a-z/-]+\.md)", line)
     return "".join(_part(part) for part in parts)
 

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LACKING = 77
-"""Exit status: a package or a program that the guest is made of is not here, and cannot be fetched."""
+"""Exit status if a package or program for the guest is missing and cannot be fetched."""
 LIBRARIES = "lib/x86_64-linux-gnu"
 
 
 class Lacking(Exception):
-    """What a guest is made of cannot be had."""
+    """A part of the guest is not available."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Files of Debian's packages, unpacked."""
+    """The unpacked files of Debian's packages."""
 
     root: Path
     kernel: Path
@@ -29,7 +29,7 @@ class Parts:
 
 
 def fetch(work: Path, packages: Iterable[str] = ()) -> Parts:
-    """The kernel's image, its modules, busybox and more packages: from Debian, once each."""
+    """Fetches the kernel's image, its modules, busybox and `packages` from Debian, unless they were fetched before."""
     work.mkdir(parents=True, exist_ok=True)
     place = work / "packages"
     wanted = [name for name in packages if not (place / f"done-{name}").exists()]
@@ -38,7 +38,7 @@ def fetch(work: Path, packages: Iterable[str] = ()) -> Parts:
     for name in wanted:
         package = name
         try:
-            if name == "linux-image-amd64":  # a package without files, which depends on the one that has them
+            if name == "linux-image-amd64":  # an empty package that depends on the package with the files
                 line = ["apt-cache", "depends", name]
                 said = subprocess.run(line, capture_output=True, text=True, check=True).stdout
                 kernel = re.search(r"Depends: (linux-image-\S+)", said)
@@ -72,9 +72,9 @@ def archive(files: Iterable[tuple[str, int, bytes]]) -> bytes:
 
 
 def with_dependencies(names: Iterable[str], modules: Path) -> list[Path]:
-    """The modules' files, each behind those that it depends on, by what their section .modinfo says.
+    """The modules' files, each after the modules on which it depends, as its section .modinfo says.
 
-    A module that the kernel has built in is left out.
+    Modules that are built into the kernel are left out.
     """
     files = {path.stem.replace("-", "_"): path for path in modules.rglob("*.ko")}
     found: list[Path] = []
@@ -94,7 +94,7 @@ def with_dependencies(names: Iterable[str], modules: Path) -> list[Path]:
 
 
 def libraries(program: Path, also: Iterable[Path] = ()) -> set[Path]:
-    """The shared libraries of a program; `also`: folders in which the loader looks first."""
+    """The shared libraries of a program. `also`: folders in which the loader searches first."""
     environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(str(folder.resolve()) for folder in also)}
     said = subprocess.run(["ldd", program], capture_output=True, text=True, check=True, env=environment).stdout
     return {Path(word) for word in re.findall(r"(?<=\s)/\S+", said)}
@@ -108,7 +108,8 @@ def initramfs(
     others: Mapping[str, Path] | None = None,
     also: Iterable[Path] = (),
 ) -> bytes:
-    """Busybox, modules, programs with their libraries, other files by name in the guest, and the first process."""
+    """The initramfs: busybox, modules, programs with their libraries, other files by their name in the guest, and the
+    first process."""
     folders = {"bin", "proc", "sys", "dev", "run", "lib", "lib64", LIBRARIES, "modules"}
     files = [("bin/busybox", 0o100755, busybox.read_bytes()), ("init", 0o100755, init.encode())]
     files += [(f"modules/{path.name}", 0o100644, path.read_bytes()) for path in modules]

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""probe's device paths in a Debian guest: a real kernel's sysfs, and devices that nobody here wrote.
+"""Tests probe's device paths in a Debian guest, with a real kernel's sysfs and with devices from other projects.
 
-QEMU's `edu` masters the bus, `ivshmem` shares its memory with a file here, and the kernel's Soft-RoCE is an RDMA
-device without hardware. Everything is interpreted (TCG): the guest shows that bytes arrive, never how fast.
+QEMU's `edu` does DMA as a bus master, `ivshmem` shares its memory with a file on the host, and the kernel's Soft-RoCE
+is an RDMA device without hardware. QEMU interprets all code (TCG), so the guest shows that bytes arrive, but not how
+fast.
 
     python tools/guest/probe.py [--build build/release] [--json FILE]
 
-Needs qemu-system-x86, iproute2 and Debian's apt-get, with which it fetches a kernel, busybox-static and the libraries
-of RDMA (72 MB) into --work.
+Needs qemu-system-x86, iproute2 and Debian's apt-get. With apt-get it fetches a kernel, busybox-static and RDMA
+libraries (72 MB) into --work.
 """
 
 import argparse
@@ -34,7 +35,7 @@ PATHS = {
     "edu.c2h",
     *(f"verbs.{which}{side}" for which in ("read", "write", "send", "atomic") for side in ("", ".device")),
 }
-"""What must be verified in the guest."""
+"""The checks that must pass in the guest."""
 RESULTS = {
     "switched_off": "2",  # nothing ran
     "pci": "0",
@@ -49,14 +50,15 @@ RESULTS = {
     "end": "0",
 }
 SHARED = 16 << 20  # bytes of the file
-SHOWN = 64 << 10  # of those, at its begin: what both sides write and compare
+SHOWN = 64 << 10  # bytes at its start that both sides write and compare
 FLIPPED = 12345
 PATIENCE = 600  # seconds, for an answer
 MASK = (1 << 64) - 1
 
 
 def pattern(seed: int, size: int) -> bytes:
-    """The content of memory by src/probe/device/places.hpp: splitmix64 (Steele, Lea, Flood 2014), little-endian."""
+    """The memory content that src/probe/device/places.hpp defines: splitmix64 (Steele, Lea, Flood 2014),
+    little-endian."""
     out = bytearray()
     for index in range((size + 7) // 8):
         state = (seed + (index + 1) * 0x9E3779B97F4A7C15) & MASK
@@ -67,7 +69,7 @@ def pattern(seed: int, size: int) -> bytes:
 
 
 def command(options: argparse.Namespace, debian: parts.Parts, initrd: Path, shared: Path) -> list[str]:
-    """QEMU's command line: no disk, no network, no display."""
+    """QEMU's command line, without disk, network and display."""
     line = [options.qemu, "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot"]
     line += ["-accel", "tcg", "-cpu", "max", "-M", "q35", "-m", "512M", "-serial", "stdio"]
     line += ["-kernel", str(debian.kernel), "-initrd", str(initrd)]
@@ -79,10 +81,10 @@ def command(options: argparse.Namespace, debian: parts.Parts, initrd: Path, shar
 
 
 class Host:
-    """The world outside the guest, which sees the shared memory as a file."""
+    """The host's side, which sees the shared memory as a file."""
 
     def __init__(self, shared: Path) -> None:
-        """Makes the file, all zero."""
+        """Creates the file, filled with zeros."""
         with shared.open("wb") as file:
             file.truncate(SHARED)
         with shared.open("r+b") as file:
@@ -90,7 +92,7 @@ class Host:
         self.results: dict[str, str] = {}
 
     def turn(self, name: str) -> None:
-        """Does what the guest asks for."""
+        """Performs the host's step `name` for the guest."""
         if name == "filled":
             same = self.memory[:SHOWN] == pattern(7, SHOWN)
             self.results["host_compared"] = "0" if same else "1"
@@ -100,7 +102,8 @@ class Host:
 
 
 def run(line: list[str], host: Host, log: Path) -> dict[str, Any]:
-    """Until the guest ends. Its results, the lines of its checks, and when it had booted."""
+    """Runs QEMU until the guest ends. Returns the guest's results, the lines of its checks, and the time when it had
+    booted."""
     started = time.monotonic()
     report: dict[str, Any] = {"results": {}, "right": [], "wrong_lines": [], "absent": {}, "marks": {}}
     guest = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -139,7 +142,7 @@ def run(line: list[str], host: Host, log: Path) -> dict[str, Any]:
 
 
 def judge(report: dict[str, Any]) -> list[str]:
-    """A line for each result that is not as it must be."""
+    """A line for each result that differs from the expected one."""
     results: dict[str, str] = report["results"]
     wrong = [
         f"{name}: {results.get(name, 'missing')!r}, want {want!r}"
@@ -156,7 +159,7 @@ def judge(report: dict[str, Any]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """0: all paths are verified, and the flipped byte was noticed."""
+    """Runs the guest; returns 0 if all paths were verified and the changed byte was noticed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=Path("build/release"), help="with src/wherry-probe-device")
     parser.add_argument("--qemu", default="qemu-system-x86_64")

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry-bypass` in a Debian guest: a real kernel, VFIO, an IOMMU, a switch, QEMU's NIC, our core.
+"""Tests `wherry-bypass` in a Debian guest: a real kernel, VFIO, an IOMMU, a switch, QEMU's NIC, and our core.
 
 The guest has QEMU's e1000e and the Verilated bypass core below one PCIe switch. The program takes the NIC from its
 driver, moves frames, and hands the NIC's rings to the card. The card then answers frames from the cable, also while the
-program is stopped. It gives the NIC back, and the driver answers ping. Then the program is killed, and recovery
-follows.
+program is stopped. The program returns the NIC, and the driver answers ping. Then the program is killed in further
+turns, and recovery is checked.
 
     python tools/guest/run.py [--build build/release] [--frames 1000] [--json FILE]
 
-Needs qemu-system-x86 and Debian's apt-get, with which it fetches a kernel and busybox-static (71 MB) into --work.
+Needs qemu-system-x86 and Debian's apt-get. With apt-get it fetches a kernel and busybox-static (71 MB) into --work.
 """
 
 import argparse
@@ -41,16 +41,17 @@ WANTED = {
     **{f"{who}_killed": "vfio-pci" for who in ("driver", "card")},
     **{f"card_{when}": "" for when in ("before", "move", *DOWNS)},
 }
-"""The expected values. Each other driver_* equals the earlier one. A counter that is 0 is not shown."""
+"""The expected values. Every other driver_* value must equal driver_before. Counters with value 0 are not
+shown."""
 
 
 def judge(report: dict[str, Any], frames: int) -> list[str]:
-    """A line for each result that is not as it must be."""
+    """A line for each result that differs from the expected one."""
     results: dict[str, str] = report["results"]
     wanted = dict(WANTED)
     before = results.get("driver_before")
     wanted |= {f"driver_{when}": before or "a driver" for when in ("before", "move", *DOWNS)}
-    # The card counted what the cable carried since `up`, and the pre-flight test is not in it.
+    # The card counted the frames on the cable since `up`, without the pre-flight test.
     wanted |= {name: str(3 * frames) for name in ("rx_frames", "tx_done")}
     wrong = [
         f"{name}: {results.get(name, 'missing')!r}, want {want!r}"
@@ -71,7 +72,7 @@ def judge(report: dict[str, Any], frames: int) -> list[str]:
 
 
 def figures(report: dict[str, Any], options: argparse.Namespace, kernel: Path) -> dict[str, Any]:
-    """What `wherry bench bypass` reads, and how it came about."""
+    """The figures that `wherry bench bypass` reads, and the conditions of their measurement."""
     turns = {turn["name"]: turn for turn in report["turns"]}
     marks = report["marks"]
     qemu = subprocess.run([options.qemu, "--version"], capture_output=True, text=True, check=True).stdout
@@ -99,7 +100,7 @@ def figures(report: dict[str, Any], options: argparse.Namespace, kernel: Path) -
 
 
 def main(arguments: list[str]) -> int:
-    """0: all results are as they must be."""
+    """Runs the guest; returns 0 if all results are as expected."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=Path("build/release"), help="with wherry-bypass, bypass_guest")
     parser.add_argument("--frames", type=int, default=1000, help="in each of the five turns")

@@ -11,15 +11,15 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Operations shown before the one that does not fit, and in all, of a long history.
+// Of a long history, the number of operations shown before the one that does not fit, and in total.
 const (
 	shownBefore = 30
 	shownAtMost = 60
 )
 
-// explain shows a key that was found violated: its operations around the first that no order could place, and a picture.
+// explain shows a violated key: its operations around the first that does not fit into any order, and a picture.
 func explain(out io.Writer, key string, history []*Operation, picture string, timeout time.Duration) error {
-	// Searches again, and records how far each attempt came. That costs memory, so the first search does not.
+	// Searches again and records how far each attempt came. The first search does not, because this costs memory.
 	_, info := porcupine.CheckOperationsVerbose(model, operations(history), timeout)
 	placed := map[*Operation]bool{}
 	for _, partition := range info.PartialLinearizationsOperations() {
@@ -34,7 +34,7 @@ func explain(out io.Writer, key string, history []*Operation, picture string, ti
 	}
 	sorted := append([]*Operation(nil), history...)
 	sort.SliceStable(sorted, func(i, j int) bool { return sorted[i].Call < sorted[j].Call })
-	// The longest attempt stopped at the operation that returned first of those it lacks.
+	// The longest attempt stopped at its missing operation with the earliest return.
 	var stuck *Operation
 	at := 0
 	for i, o := range sorted {

@@ -58,7 +58,7 @@ func (o *Operation) check() error {
 	return nil
 }
 
-// readHistory reads JSON lines: the operations of each key, and the keys in order, so that verdicts are repeatable.
+// readHistory reads JSON lines. It returns the operations of each key, and the keys in order for repeatable verdicts.
 func readHistory(in io.Reader) (map[string][]*Operation, []string, error) {
 	byKey := map[string][]*Operation{}
 	lines := bufio.NewScanner(in)

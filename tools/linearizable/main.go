@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// linearizable judges histories of the kv store: is there an order of all operations, each between its call and its
-// return, in which a store would have given exactly these answers? See docs/project/kv-testing.md.
+// linearizable judges histories of the kv store. It searches for an order of all operations, each between its call and
+// its return, in which a store would have given exactly these answers. See docs/project/kv-testing.md.
 //
-// Exit status: 0 all are linearizable; 1 one is not; 2 the time did not suffice to tell; 3 a file is not a history.
+// Exit status: 0 all are linearizable; 1 one is not; 2 undecided within the time limit; 3 a file is not a history.
 package main
 
 import (
@@ -38,7 +38,7 @@ func main() {
 		flag.Usage()
 		os.Exit(exitUnreadable)
 	}
-	// The worst news of all files: a violation beats doubt.
+	// The worst result of all files. A violation is worse than an undecided file.
 	worst := exitLinearizable
 	for _, path := range flag.Args() {
 		code, err := judgeFile(os.Stdout, path, *html, *timeout)
@@ -76,7 +76,7 @@ func judgeFile(out io.Writer, path, html string, timeout time.Duration) (int, er
 	var violated, doubtful []string
 	for i, key := range keys {
 		total += len(byKey[key])
-		// The rest of the time, shared fairly, so one hard key does not take the others' time.
+		// An equal share of the remaining time, so that one hard key does not use the time of others.
 		share := (timeout - time.Since(start)) / time.Duration(len(keys)-i)
 		switch judge(byKey[key], share) {
 		case porcupine.Illegal:

@@ -8,17 +8,17 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// state is what one key may be in between two operations.
+// state is a possible state of one key between two operations.
 //
-// The store chooses versions; those of a key only grow (docs/design/kv-protocol.md, section 2). An operation of unknown
-// outcome tells no version, so after it the version is only bounded from below until a client sees it.
+// The store chooses the versions, and a key's versions only grow (docs/design/kv-protocol.md, section 2). After an
+// operation of unknown outcome, only a lower bound of the version is known until a client sees it.
 //
-// Every operation of unknown outcome could stand anywhere after its call, in any subset, which no search survives. Two
-// rules keep one linearization of each such family, and lose none that matters:
-//   - It takes its place before `ended` only where it has an effect. An operation without an effect stands after, where
-//     everything is allowed.
-//   - The next operation must depend on that effect. If it is a blind write, or another unknown one that hides it, the
-//     effect might as well not have been: the same history without it is linearizable too.
+// Any subset of the operations of unknown outcome could take effect, each anywhere after its call: too many cases for a
+// search. Two rules keep one linearization of each family of equivalent ones, and lose none that matters:
+//   - An unknown operation is placed before `ended` only where it has an effect. Without an effect it is placed after
+//     `ended`, where everything is allowed.
+//   - The next operation must depend on that effect. If it is a blind write, or an unknown one that hides the effect,
+//     the same history without the effect is linearizable, too.
 type state struct {
 	present bool
 	value   string
@@ -28,10 +28,10 @@ type state struct {
 	ended   bool   // all that returned has its place
 }
 
-// end is an operation that the checker adds, after all that returned and before the unknown ones' end of time.
+// end is an operation that the checker adds, after all operations with a return and before the end of unknown ones.
 var end = &Operation{Op: "end"}
 
-// refreshed: versions may also grow by themselves, when a leader refreshes a location that lags
+// refreshed: versions also grow when a leader refreshes a location that lags behind
 // (docs/design/kv-protocol.md, section 5).
 var refreshed bool
 
@@ -42,7 +42,7 @@ func newer(a, b uint32) bool {
 	return a != b && a-b < 1<<31
 }
 
-// matches says whether the key may have just that version.
+// matches reports whether the key may have exactly this version.
 func (s state) matches(version uint32) bool {
 	switch {
 	case !s.present:
@@ -55,7 +55,7 @@ func (s state) matches(version uint32) bool {
 	return version == s.version || newer(version, s.version)
 }
 
-// seen is the state after somebody saw the key with the version, which matches.
+// seen is the state after a client saw the key with a version that matches.
 func (s state) seen(version uint32) state {
 	s.hidden = false
 	if s.present {
@@ -70,7 +70,7 @@ func (s state) written(value string, version uint32) state {
 
 func (s state) removed(version uint32) state { return state{version: version} }
 
-// after is a lower bound of the version of a write after this state.
+// after returns a lower bound for the version of a write that follows this state.
 func (s state) after() uint32 {
 	if s.version == 0 {
 		return 0 // the bucket's other keys may have brought it anywhere
@@ -149,7 +149,7 @@ func stepUnknown(s state, o *Operation) (bool, interface{}) {
 	return false, s
 }
 
-// model is the specification of one key: what porcupine searches with.
+// model is the specification of one key, with which porcupine searches.
 var model = porcupine.Model{
 	Init:  func() interface{} { return state{} },
 	Step:  step,
@@ -166,7 +166,7 @@ var model = porcupine.Model{
 	DescribeState:     func(of interface{}) string { return of.(state).describe() },
 }
 
-// operations is the history of one key in porcupine's form: without operations that tell nothing, and with `end`.
+// operations converts a key's history for porcupine. It drops operations without information, and adds `end`.
 func operations(history []*Operation) []porcupine.Operation {
 	var last int64
 	for _, o := range history {

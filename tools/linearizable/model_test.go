@@ -14,8 +14,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// parse reads a history written for people: "client call-return op arguments: outcome [@version]", one a line, where a
-// value is a word, an expected version @n, and a return of - means never.
+// parse reads a history in readable form, one operation per line: "client call-return op arguments: outcome
+// [@version]". A value is a word, and @n is an expected version. A return of - means never.
 func parse(t *testing.T, text string) []*Operation {
 	t.Helper()
 	var history []*Operation
@@ -243,8 +243,8 @@ func TestNotLinearizable_ExpectIllegal(t *testing.T) {
 	})
 }
 
-// Histories without a violation end in one long order; those with one make the search exhaust all subsets of the
-// unknown operations, were it not for the model's two rules.
+// A search without a violation ends at one long order. With a violation, it would try all subsets of the unknown
+// operations without the model's two rules.
 func TestManyUnknownWrites_ExpectAVerdictSoon(t *testing.T) {
 	text := "0 1-2 put first: ok @1\n"
 	for i := 0; i < 40; i++ {

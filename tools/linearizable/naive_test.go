@@ -9,8 +9,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// The model again, in its simplest form: every version that the store could choose, up to naiveVersions, is a state,
-// and an unknown operation has its effect or not, at any place.
+// The model in its simplest form. Each version up to naiveVersions that the store could choose is a state. An unknown
+// operation may take effect at any place, or not at all.
 const naiveVersions = 12
 
 type naiveState struct {
@@ -54,8 +54,8 @@ func naiveStep(before, input, _ interface{}) (after []interface{}) {
 func randomHistory(random *rand.Rand) []*Operation {
 	names := []string{opGet, opPut, opPutIf, opRemove, opRemoveIf}
 	results := []string{isOK, isOK, isOK, unknown, unknown, noSuchKey, mismatch, tableFull}
-	// An unknown write onto a key that was never written may have any version at all, and the next one wrap around; the
-	// naive model cannot say that, so the key begins with a version.
+	// An unknown write to a key without a version may have any version, and the next write may wrap around. The naive
+	// model cannot express this, so the key begins with a version.
 	history := []*Operation{{Key: "k", Op: opPut, Value: "a", Call: -2, Return: new(int64), Outcome: isOK, Version: 1}}
 	*history[0].Return = -1
 	for i := 2 + random.Intn(6); i > 0; i-- {
@@ -65,7 +65,7 @@ func randomHistory(random *rand.Rand) []*Operation {
 			o.Return = new(int64)
 			*o.Return = o.Call + int64(random.Intn(5))
 		}
-		// Few values and versions, so that a fair share of the histories is linearizable.
+		// Uses few values and versions, so that many of the histories are linearizable.
 		o.Value = string(rune('a' + random.Intn(3)))
 		o.Version = uint32(1 + random.Intn(5))
 		if o.Outcome == mismatch {

@@ -8,16 +8,17 @@ from spack_repo.builtin.build_systems.cmake import CMakePackage
 
 
 class Wherry(CMakePackage):
-    """Hands columns of HPC processes to Arrow, routes small messages, and keeps a replicated store in memory."""
+    """Converts arrays of HPC processes to Arrow, routes small messages, and keeps a replicated store in memory."""
 
     homepage = "https://arxiv.org/abs/2507.04001"  # move follows this paper
-    git = f"file://{Path(__file__).resolve().parents[4]}"  # the checkout that this file lies in
+    git = f"file://{Path(__file__).resolve().parents[4]}"  # the checkout that contains this file
 
     license("Apache-2.0")
 
     version("main", branch="main")
 
-    # Spack's arrow is built without Flight and Substrait. So what needs Arrow takes it from a virtual environment.
+    # Spack's arrow is built without Flight and Substrait. So the variants that need Arrow take it from a virtual
+    # environment.
     variant("agent", default=False, description="wherryd, the agent; needs wheels=DIR")
     variant("python", default=False, description="the Python package and the command wherry; needs wheels=DIR")
     variant(
@@ -35,7 +36,7 @@ class Wherry(CMakePackage):
     depends_on("cmake@3.25:", type="build")
     depends_on("ninja", type="build")
     depends_on("pkgconfig", type="build")
-    depends_on("ucx@1.18:1")  # older ones emulate one-sided reads in software
+    depends_on("ucx@1.18:1")  # older versions emulate one-sided reads in software
     depends_on("asio@1.22:1")
     depends_on("cli11@2.1:2")
     depends_on("cpp-httplib@0.11:0.15")
@@ -52,7 +53,7 @@ class Wherry(CMakePackage):
     generator("ninja")
 
     def cmake_args(self):
-        """Tests, benchmarks and the simulated RTL, which tests are made with, are for checkouts: nothing of them is installed."""
+        """Builds without tests, benchmarks and simulated RTL. They are not installed; they run in a checkout."""
         wheels = self.spec.variants["wheels"].value
         return [
             self.define("WHERRY_VENV", "" if wheels == "none" else wheels),
