@@ -16,7 +16,7 @@ from agents import Agent
 from inputs import WAIT
 
 import wherry
-from wherry.move import agents as dataset_agents
+from wherry.move.flight import flight_client
 from wherry.system import wherryd
 
 pytestmark = pytest.mark.agent
@@ -111,7 +111,6 @@ def test_a_refused_dataset_closes_its_connections(
     files: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, options: dict[str, Any], opened: int
 ) -> None:
     made: list[Any] = []
-    open_client = dataset_agents.flight_client
 
     class Client:
         def __init__(self, client: Any) -> None:
@@ -125,11 +124,11 @@ def test_a_refused_dataset_closes_its_connections(
             self.client.close()
 
     def recorded(session: Any) -> Any:
-        client, call_options = open_client(session)
+        client, call_options = flight_client(session)
         made.append(Client(client))
         return made[-1], call_options
 
-    monkeypatch.setattr(dataset_agents, "flight_client", recorded)
+    monkeypatch.setattr("wherry.move.agents.flight_client", recorded)
     known = files if not options.pop("missing", False) else [*files, str(tmp_path / "nobody.json")]
     with pytest.raises(wherry.Error):
         wherry.dataset(name, known, **options)

@@ -180,12 +180,15 @@ def test_a_stream_with_operators_shows_their_state(capfd: pytest.CaptureFixture[
     declared = [{"name": "few", "steps": [{"filter": ["<", "id", 3]}]}]
     words = ["--once", "--interval", "0.1", "--agent", str(agent.session_file)]
     with wherry.Session(agent=str(agent.session_file)) as session:
-        with session.stream("particles", particles(50), operators=declared) as stream:
-            stream.offload(particles(50)).wait(timeout=300)
-            assert eventually(
-                lambda: [(one.operator_lag, one.total_frames) for one in wherry.streams(agent.session_file)] == [(0, 1)] * 2
-            )
-            status, out, _ = run(capfd, "top", *words)
+        stream = session.stream("particles", particles(50), operators=declared)
+        stream.offload(particles(50)).wait(timeout=300)
+
+        def worked_off() -> bool:
+            source, derived = wherry.streams(agent.session_file)
+            return source.operator_lag == 0 and derived.total_frames == 1
+
+        assert eventually(worked_off)
+        status, out, _ = run(capfd, "top", *words)
     assert status == 0
     rows = {line.split()[0]: line for line in out.splitlines() if line.startswith("particles")}
     assert "up to date" in rows["particles"]

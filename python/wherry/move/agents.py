@@ -80,7 +80,8 @@ class Dataset:
             for source, schema in zip(self._sources[1:], others, strict=True):
                 if not schema.equals(first):
                     raise InvalidArgument(
-                        f"stream {name!r} has other columns at {source} than at {self._sources[0]}: {schema} and {first}"
+                        f"stream {name!r} has other columns at {source} than at {self._sources[0]}: "
+                        f"{schema} and {first}"
                     )
             chosen = predicate.chosen(columns, first)
             self._filter = None if filter is None else predicate.to_wire(filter, first)

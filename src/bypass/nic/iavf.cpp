@@ -22,8 +22,8 @@ constexpr std::uint32_t kSendHigh = 0x7800, kSendLow = 0x7C00, kSendHead = 0x640
                         kSendTail = 0x8400;
 constexpr std::uint32_t kReceiveHigh = 0x6000, kReceiveLow = 0x6C00, kReceiveHead = 0x7400, kReceiveLength = 0x8000,
                         kReceiveTail = 0x7000;
-constexpr std::uint32_t kResetState = 0x8800, kVector1 = 0x3800;                 // VFGEN_RSTAT, VFINT_DYN_CTLN1(0)
-constexpr std::uint32_t kQueueOn = 1U << 31;                                     // ATQLEN.ENABLE, ARQLEN.ENABLE
+constexpr std::uint32_t kResetState = 0x8800, kVector1 = 0x3800;                  // VFGEN_RSTAT, VFINT_DYN_CTLN1(0)
+constexpr std::uint32_t kQueueOn = 1U << 31;                                      // ATQLEN.ENABLE, ARQLEN.ENABLE
 constexpr std::uint32_t kWriteBackOnItr = 1U << 30, kFourMicroseconds = 2U << 5;  // VFINT_DYN_CTLN1: iavf_ethdev.c
 // base/iavf_adminq_cmd.h: flags of a descriptor, and the operation "send to PF".
 constexpr std::uint16_t kFlagRead = 0x400, kFlagBuffer = 0x1000, kFlagNoInterrupt = 0x2000, kFlagDone = 0x1,

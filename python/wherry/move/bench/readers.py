@@ -34,7 +34,9 @@ SWEEP_BYTES = 64 << 20
 READERS: tuple[Reader, ...] = ("plain", "lz4")
 OPERATORS: dict[Reader, list[dict[str, Any]]] = {
     "lz4_operator": [{"name": "packed", "compression": "lz4"}],
-    "sort_operator": [{"name": "sorted", "steps": [{"filter": [">", "c1", 0.0]}, {"sort": ["c0"]}], "compression": "lz4"}],
+    "sort_operator": [
+        {"name": "sorted", "steps": [{"filter": [">", "c1", 0.0]}, {"sort": ["c0"]}], "compression": "lz4"}
+    ],
 }
 WAYS: tuple[Reader, ...] = ("none", *READERS, *OPERATORS)
 WARM_UP = 8
@@ -112,7 +114,12 @@ def measure(document: dict[str, Any], *, quick: bool) -> None:
         )
         for way in WAYS
     ]
-    targets: dict[Reader, float | None] = {"plain": None, "lz4": TARGET, "lz4_operator": TARGET, "sort_operator": TARGET}
+    targets: dict[Reader, float | None] = {
+        "plain": None,
+        "lz4": TARGET,
+        "lz4_operator": TARGET,
+        "sort_operator": TARGET,
+    }
     for name, target in targets.items():
         pairs = zip(figures[name], figures["none"], strict=True)
         bar = f"{name}_host_ratio" if name in OPERATORS else f"{name}_reader_host_ratio"
