@@ -20,6 +20,7 @@
 #include <future>
 #include <list>
 #include <random>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -481,6 +482,54 @@ TEST_F(KvGrantedLanes, ChildOfForkEnds_ExpectItsCallsRefusedAndTheParentToKeepIt
   auto writing = std::async(std::launch::async, [&] { return client->put(1, {&value, 1}, std::chrono::minutes(1)); });
   ASSERT_TRUE(until([&] { return writing.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }, kPatience));
   EXPECT_EQ(writing.get().outcome, Outcome::kOk);
+}
+
+/// A keeper hangs and dies. Before the client notices, the next keeper grants its lanes to another client and, after
+/// that client has gone, to the first one again.
+TEST_F(KvGrantedLanes, OthersHadTheLanesMeanwhile_ExpectWritesToGoOn) {
+  keeper_.reset();
+  std::filesystem::remove(directory_.file("keeper.json"));
+  lane_ttl_ = 2000 * kMillisecond;  // half of it is the time for the first client's next steps
+  start_keeper(testing_support::free_port());
+  const std::uint16_t hung_port = port_;
+  Fd listener = *listen_tcp({"127.0.0.1", 0});
+  const std::uint16_t next_port = *local_port(listener);
+  start_node({hung_port, next_port});
+  const auto keeper_at = [](std::uint16_t port) { return fmt::format("127.0.0.1:{}", port); };
+  const auto connected = [&](std::vector<std::string> keepers) {
+    const ClientOptions options{.keepers = std::move(keepers), .lanes = 48, .connect_timeout = kPatience};
+    auto connecting = std::async(std::launch::async, [&] { return Client::connect(options); });
+    EXPECT_TRUE(
+        until([&] { return connecting.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }, kPatience));
+    return connecting.get();
+  };
+  auto first = connected({keeper_at(hung_port), keeper_at(next_port)});
+  ASSERT_TRUE(first) << first.status().message();
+  const std::byte value{1};
+  ASSERT_EQ(first->put(1, {&value, 1}, kPatience).outcome, Outcome::kOk);
+  ASSERT_TRUE(until([&] { return std::filesystem::exists(directory_.file("keeper.json")); }));
+  std::unique_ptr<KeeperServer> hung = std::move(keeper_);  // gets no turn
+  std::filesystem::copy_file(directory_.file("keeper.json"), directory_.file("next.json"));
+  start_keeper(std::move(listener), "next.json");
+  {
+    auto second = connected({keeper_at(next_port)});
+    ASSERT_TRUE(second) << second.status().message();
+    for (std::uint64_t i = 0; i < 48; ++i) ASSERT_EQ(second->post_put(i, {&value, 1}, i, kPatience), StatusCode::kOk);
+    std::array<Completion, 48> ended;
+    for (std::size_t count = 0; count < 48; count += second->poll(ended)) ASSERT_TRUE(second->wait(kPatience));
+  }
+  EXPECT_NE(first->put(1, {&value, 1}, std::chrono::milliseconds(500)).outcome, Outcome::kOk) << "through old lanes";
+  hung.reset();
+  auto writing = std::async(std::launch::async, [&] {
+    for (int i = 0; i < 1000; ++i) {
+      if (first->put(1, {&value, 1}, std::chrono::milliseconds(200)).outcome == Outcome::kOk) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  });
+  ASSERT_TRUE(
+      until([&] { return writing.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }, 2 * kPatience));
+  EXPECT_TRUE(writing.get());
 }
 
 TEST_F(KvGrantedLanes, ParentIsKilledAndItsChildLives_ExpectTheLanesGrantedAgain) {
