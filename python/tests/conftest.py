@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from agents import TOKEN, Agent, LocalAgent
+from ending import pytest_sessionfinish  # noqa: F401 (pytest finds it here)
 from inputs import Bench
 from jobs import Jobs, built
 from kvclusters import KvHome

@@ -116,7 +116,10 @@ class Recorder:
         self._errors: list[BaseException] = []
         self._keys = [0xFEED + 0x9E3779B97F4A7C15 * k % (1 << 64) for k in range(keys)]
         self._threads = [
-            threading.Thread(target=self._run, args=(number, make(number), random.Random(100 * seed + number)))
+            # A test that fails before finish() must not keep the process from ending.
+            threading.Thread(
+                target=self._run, args=(number, make(number), random.Random(100 * seed + number)), daemon=True
+            )
             for number in range(clients)
         ]
         for thread in self._threads:

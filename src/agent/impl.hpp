@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state that the parts of the agent share. All of it belongs to the data thread. The exception is the metrics page,
-// which has its own threads. Services may have threads as well.
+// The state that the parts of the agent share. It belongs to the data thread, except the metrics page (own threads).
 #pragma once
+
 #include <list>
 #include <map>
 #include <memory>

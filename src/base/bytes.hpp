@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Little-endian readers and writers for messages. A Reader never throws and never reads past its end. After the first
-// short read, the Reader remains failed and returns zeros. So a parser checks ok() once, at the end, before it uses the
-// values.
+// Little-endian readers and writers for messages. A Reader never throws and never reads past its end. After a short
+// read it remains failed and returns zeros. So a parser checks ok() once, before it uses the values.
 #pragma once
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the connection to close when too many are not authenticated yet: one of the source with the most such
-// connections. So a flood of connections closes its own ones. One thread.
+// Chooses which of too many strangers' connections to close: one of the source with the most of them. One thread.
 #pragma once
+
 #include <memory>
 #include <random>
 #include <string>

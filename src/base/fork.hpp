@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps children of fork() from using inherited sessions, and objects of sessions. The child shares the parent's
-// sockets and shared memory. A message from the child would look like one from the parent. A destructor in the child
-// would close connections that the parent still uses. So in a child every call fails, and destructors only close
-// descriptors.
+// Keeps children of fork() from using inherited sessions. The child shares the parent's sockets and shared memory: a
+// message from it would look like the parent's, and its destructors would close connections in use. So in a child every
+// call fails, and destructors only close descriptors.
 //
 // Children of the C library's fork() are detected (pthread_atfork); those of _Fork() and raw clone(2) are not. vfork()
 // and posix_spawn() need no detection.
 #pragma once
+
 #include <atomic>
 #include <cstdint>
 #include <string>

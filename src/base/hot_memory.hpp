@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for objects of hot paths, all in one huge page where the kernel grants one. If the application has evicted the
-// caches, a call then has one TLB miss instead of one for each object. On a virtual machine, each miss walks two page
-// tables.
+// Memory for objects of hot paths, in one huge page if possible. After the application has evicted the caches, a call
+// then has one TLB miss instead of one for each object. On a virtual machine, each walks two page tables.
 #pragma once
+
 #include <cstddef>
 #include <memory_resource>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Identifies the machine of measured figures, with one key for runs of `wherry probe` and for path profiles.
-// `python/wherry/system/machine.py` computes the same key, and a test compares the two.
+// One key names the machine of a probe run or a profile. python/wherry/system/machine.py makes the same one (tested).
 #pragma once
+
 #include <string>
 
 namespace wherry {

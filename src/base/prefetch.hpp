@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks for cache lines before they are needed. An application that streams through its data between two offloads evicts
-// our lines from the caches. Serial fetches of the lines of a call cost several microseconds. If all are requested
-// together, they cost about one.
+// Asks for cache lines before they are needed. An application's own data evict our lines between two offloads. Fetched
+// one by one, the lines of a call cost several microseconds; requested together, about one.
 #pragma once
+
 #include <cstddef>
 #include <span>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How Wherry's programs end: signals, errors and exit statuses.
 #pragma once
+// How Wherry's programs end: signals, errors and exit statuses.
 #include <atomic>
 #include <string_view>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reproducible random numbers: splitmix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number
-// generators", OOPSLA 2014). It uses only integers, so all machines and compilers draw the same numbers. Not for
-// secrets.
+// generators", OOPSLA 2014). It uses integers only, so all machines draw the same numbers. Not for secrets.
 #pragma once
+
 #include <cstdint>
 
 namespace wherry {

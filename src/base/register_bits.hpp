@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bit fields of hardware registers. spec/ has the tables of registers.
 #pragma once
+// Bit fields of hardware registers. spec/ has the tables of registers.
 #include <cstdint>
 
 namespace wherry {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Secrets: made from the kernel's random numbers, and compared in constant time.
 #pragma once
+// Secrets: made from the kernel's random numbers, and compared in constant time.
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens directories and files that other users of the machine cannot replace. A program that opens a file by its path
-// must trust every user who can change a directory on that path. To avoid that, it opens the file relative to a
-// checked, open directory.
+// Opens directories and files that other users of the machine cannot replace. Whoever can change a directory of a path
+// can replace a file opened by that path. So files are opened relative to a checked, open directory.
 #pragma once
+
 #include <sys/types.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads small files of settings as a whole.
 #pragma once
+// Reads small files of settings as a whole.
 #include <cstddef>
 #include <string>
 

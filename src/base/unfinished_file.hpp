@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that appears complete and on disk, or not at all.
 #pragma once
+// A file that appears complete and on disk, or not at all.
 #include <sys/types.h>
 
 #include <cstdint>

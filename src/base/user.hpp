@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The user of this process, as the machine numbers it.
 #pragma once
+// The user of this process, as the machine numbers it.
 #include <sys/types.h>
 
 #include <string>

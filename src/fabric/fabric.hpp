@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The wire behind a few verbs: register, connect, send, get, put, progress. Through shared memory and RDMA it is UCX
-// (fabric.cpp is the only file that includes <ucp/...>). For TCP it is the stream transport (stream_link.hpp). UCX's
-// TCP listens, and does not ask a peer for a secret, so no UCX context uses it.
+// (only fabric.cpp includes <ucp/...>), over TCP stream_link.hpp: UCX's TCP listens and asks for no secret.
 //
 // Threads: a Context and all objects made from it belong to one thread at a time, also while a Region is destroyed.
 // Threads that take turns need their own lock around every call.
 #pragma once
+
 #include <sys/types.h>
 
 #include <cstddef>

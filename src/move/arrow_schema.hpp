@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Agent side: converts a Schema to Arrow C++'s, and back.
 #pragma once
+// Agent side: converts a Schema to Arrow C++'s, and back.
 #include <memory>
 #include <string>
 

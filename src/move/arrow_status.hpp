@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts Arrow's errors to Wherry's.
 #pragma once
+// Converts Arrow's errors to Wherry's.
 #include <string>
 #include <string_view>
 

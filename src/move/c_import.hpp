@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client side: Arrow C data interface structs, as any Arrow library exports them, become a Schema and Columns. This
-// needs no Arrow library. The structs are trusted like any pointer of this process. The functions check only that array
-// and schema match.
+// Client side: Arrow C data interface structs of any Arrow library become a Schema and Columns, without an Arrow
+// library. The structs are trusted like any pointer of this process: only the match of array and schema is checked.
 #pragma once
+
 #include <span>
 #include <vector>
 

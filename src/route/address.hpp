@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The address of a hop, which it gives to the hops that send to it.
 #pragma once
+// The address of a hop, which it gives to the hops that send to it.
 #include <string>
 
 #include "base/bytes.hpp"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bridges: lanes to processes whose memory cannot be mapped. The sender writes into a ring in its own memory. The
-// bridge sends that content over the network into the ring of an input at the receiver. The receiver returns a credit
-// for each transfer that it has room for, so the bytes in flight never exceed the buffers of one lane. Each transfer
-// holds whole messages. The order of transfers does not matter.
+// bridge sends its content over the network into an input's ring. The receiver returns a credit for each transfer that
+// it has room for, so the bytes in flight never exceed one lane's buffers. Transfers hold whole messages, in any order.
 //
 //   sender                                        receiver
 //   Lane -> its own ring -> BridgeOut  -- bytes -> BridgeIn -> ring of the inbox -> Input
 //                                      <- credits --
 //                                      <- left --      when the receiver leaves the job
 #pragma once
+
 #include <array>
 #include <deque>
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts the failed action in front of the reason of an error.
 #pragma once
+// Puts the failed action in front of the reason of an error.
 #include <string>
 #include <string_view>
 #include <utility>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lanes and inputs of a job whose agents route: the destination of each lane, and the input at its end. Ranks and
-// agents compute the same layout.
+// Lanes and inputs of a job whose agents route: where each lane ends. Ranks and agents compute the same layout.
 //
 // An agent has `threads` routing threads, each with its own inbox and router. A rank sends to one of them, selected by
 // its local rank. Each routing thread sends to every rank of its node, and to the routing thread with the same number
 // on every other node.
 #pragma once
+
 #include <cstdint>
 
 #include "route/topology.hpp"

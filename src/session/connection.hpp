@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client half of a session, for any service: finds an agent, authenticates, connects, and carries requests. A
-// service derives from it or uses it directly. One thread at a time.
+// The client half of a session: finds an agent, authenticates, and carries requests of any service. One thread.
 #pragma once
+
 #include <atomic>
 #include <cstdint>
 #include <functional>

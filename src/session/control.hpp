@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control protocol: what client and agent say over a Unix socket, or between machines over TCP, before and beside
-// the fabric. Rare by design: these messages are not on the path of an offload. Every decoder parses untrusted bytes:
-// it returns kProtocol if they do not parse, and never crashes.
+// The control protocol between client and agent, over a Unix socket or TCP, before and beside the fabric. Messages are
+// rare. Every decoder parses untrusted bytes: it returns kProtocol if they do not parse, and never crashes.
 //
 //   client                                  agent
 //     (each proves that it knows the token: stream_auth.hpp)
@@ -18,6 +17,7 @@
 //                                     <-    Response (id, status, bytes)     any number of times
 //                                     <-    Failure: the session is over, and why
 #pragma once
+
 #include <cstdint>
 #include <string>
 

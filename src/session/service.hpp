@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A capability as an agent hosts it. The agent has a list of services (src/agent/services.cpp), and uses them only
-// through this interface. The agent's data thread makes all calls, except where a comment says otherwise. The defaults
-// do nothing; a service overrides the functions that it needs.
+// A capability as an agent hosts it (list: src/agent/services.cpp), used only through this interface. All calls come
+// from the agent's data thread unless a comment says otherwise. By default the functions do nothing.
 #pragma once
+
 #include <chrono>
 #include <string_view>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that an agent offers to its services.
 #pragma once
+// The functions that an agent offers to its services.
 #include <cstddef>
 #include <cstdint>
 #include <functional>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state behind a Session handle: the connection to the agent, the memory that the agent may read, and the tickets
-// of posted operations. Knows no service. One thread at a time, except ready().
+// The state behind a Session: connection, memory that the agent may read, tickets. One thread, except ready().
 //
 // A service's client half posts in these steps (move/client/post.cpp). begin() gives the next ticket its slot. For each
 // buffer, reads() returns the agent's region id of its memory. send() sends the message, which must contain
 // announcements() and dropped(). Then call posted(). If a step fails, call undo().
 #pragma once
+
 #include <algorithm>
 #include <atomic>
 #include <deque>

@@ -65,8 +65,9 @@ struct Client::Impl final : Completions, private ForkWatch {
       if (core.has_lanes()) core.lose_lanes();
       return;
     }
-    if (core.has_lanes() && core.first_lane() != session->first_lane()) core.lose_lanes();
+    if (core.has_lanes() && grant != session->grant()) core.lose_lanes();
     if (!core.has_lanes()) core.give_lanes(session->first_lane(), now);
+    grant = session->grant();
     if (!core.disputes()) return;
     if (!disputing) session->ask(now);
     disputing = !session->confirmed();
@@ -210,6 +211,7 @@ struct Client::Impl final : Completions, private ForkWatch {
   std::unique_ptr<ClientPort> port;
   ClientCore core;
   std::unique_ptr<LaneSession> session;  ///< null: lanes are static, or none are wanted
+  std::uint64_t grant = 0;               ///< of the core's lanes
   bool disputing = false;                ///< the keeper was asked which client owns the lanes
   Waiting waiting;
   bool inherited = false;  ///< this process is a fork of the one that connected

@@ -164,7 +164,8 @@ void ClientCore::on_late_record(Index lane, std::uint8_t from, std::optional<std
     return;
   }
   Op& op = ops_[l.op];
-  if (record && !newer(op.request, *record)) {
+  const bool own = op.sent && record == op.request;  // this write has already reached the node
+  if (record && !own && !newer(op.request, *record)) {
     l.next = beyond(*record);
     if (op.sent) {  // under this number: it cannot get another
       finish(l.op, Outcome::kUnknown, 0, {});

@@ -105,6 +105,36 @@ TEST(KvClientCore, SilentNode_LaneStartsAfterGraceAndAsksThatNodeBeforeItWrites)
   EXPECT_EQ(again.header.request, number + 500 + 65536);
 }
 
+/// The spec's section 7: another client uses the lane only if the record is newer than the write.
+TEST(KvClientCore, LateRecordIsOfThisWrite_ExpectItSentAgain) {
+  Rig rig(lanes(1));
+  rig.core->start(rig.now);
+  while (!rig.sent.empty()) {
+    const Sent question = rig.take();
+    if (question.node != 2) rig.record(question, 100);
+  }
+  while (!rig.core->ready()) {
+    rig.pass(10 * kMillisecond);
+    rig.sent.clear();
+  }
+  ASSERT_TRUE(rig.put(1, "x"));
+  Sent write = rig.take();
+  if (write.kind() == Kind::lane) {
+    rig.record(write, 100);
+    write = rig.take();
+  }
+  ASSERT_EQ(write.kind(), Kind::write);
+  // It has reached all nodes, and node 2 leads now.
+  rig.reply(write, write.node, Status::stale_epoch, 2, 2);
+  const Sent question = rig.take();
+  if (question.kind() == Kind::lane) rig.record(question, write.header.request, 2);
+  const Sent again = question.kind() == Kind::lane ? rig.take() : question;
+  EXPECT_EQ(again.kind(), Kind::write);
+  EXPECT_EQ(again.header.request, write.header.request);
+  rig.reply(again, again.node, Status::ok, 2, again.node, 1);
+  EXPECT_EQ(rig.take_end().outcome, Outcome::kOk);
+}
+
 TEST(KvClientCore, LateRecordIsNewer_UnsentWriteTakesNewerNumber) {
   Rig rig(lanes(1));
   rig.core->start(rig.now);

@@ -46,6 +46,8 @@ class LaneSession {
     return granted_.session != 0 && now < verified_ + granted_.ttl / 2;
   }
   [[nodiscard]] std::uint16_t first_lane() const noexcept { return static_cast<std::uint16_t>(granted_.first); }
+  /// Number of the grant. If it changes, other clients may have used the lanes in between, even if they are the same.
+  [[nodiscard]] std::uint64_t grant() const noexcept { return granted_.grant; }
   [[nodiscard]] const std::array<Endpoint, kMaxNodes>& nodes() const noexcept { return granted_.nodes; }
   /// Asks the keeper again whether the lanes still belong to this client. confirmed() is false until the keeper has
   /// confirmed it.

@@ -506,7 +506,13 @@ TEST_F(KvGrantedLanes, OthersHadTheLanesMeanwhile_ExpectWritesToGoOn) {
   auto first = connected({keeper_at(hung_port), keeper_at(next_port)});
   ASSERT_TRUE(first) << first.status().message();
   const std::byte value{1};
-  ASSERT_EQ(first->put(1, {&value, 1}, kPatience).outcome, Outcome::kOk);
+  // One write through each lane.
+  const auto write_all = [&](Client& client) {
+    for (std::uint64_t i = 0; i < 48; ++i) ASSERT_EQ(client.post_put(i, {&value, 1}, i, kPatience), StatusCode::kOk);
+    std::array<Completion, 48> ended;
+    for (std::size_t count = 0; count < 48; count += client.poll(ended)) ASSERT_TRUE(client.wait(kPatience));
+  };
+  write_all(*first);
   ASSERT_TRUE(until([&] { return std::filesystem::exists(directory_.file("keeper.json")); }));
   std::unique_ptr<KeeperServer> hung = std::move(keeper_);  // gets no turn
   std::filesystem::copy_file(directory_.file("keeper.json"), directory_.file("next.json"));
@@ -514,9 +520,7 @@ TEST_F(KvGrantedLanes, OthersHadTheLanesMeanwhile_ExpectWritesToGoOn) {
   {
     auto second = connected({keeper_at(next_port)});
     ASSERT_TRUE(second) << second.status().message();
-    for (std::uint64_t i = 0; i < 48; ++i) ASSERT_EQ(second->post_put(i, {&value, 1}, i, kPatience), StatusCode::kOk);
-    std::array<Completion, 48> ended;
-    for (std::size_t count = 0; count < 48; count += second->poll(ended)) ASSERT_TRUE(second->wait(kPatience));
+    write_all(*second);
   }
   EXPECT_NE(first->put(1, {&value, 1}, std::chrono::milliseconds(500)).outcome, Outcome::kOk) << "through old lanes";
   hung.reset();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client's options after reading the cluster file and resolving names.
 #pragma once
+// A client's options after reading the cluster file and resolving names.
 #include <algorithm>
 #include <chrono>
 #include <string>

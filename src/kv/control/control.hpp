@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between a node's driver, an operator and the keeper: one JSON object a line, over TCP. Numbers of 64 bits
-// are JSON numbers. Pure functions decode both directions, and check all input.
+// Messages of nodes' drivers, operators and clients with the keeper: a JSON object a line, over TCP. Input is checked.
 //
 //   node      hello        cluster, node, boot; what it is in; which earlier boot of its own it saw end
 //   keeper    ping         node: report                         each T
@@ -14,6 +13,7 @@
 //                                                               for a while after that
 //   client    close_lanes                                       it needs them no more
 #pragma once
+
 #include <optional>
 #include <string>
 #include <string_view>

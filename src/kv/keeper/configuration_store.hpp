@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores a keeper's configuration beyond its life: in a file or in etcd.
 #pragma once
+// Stores a keeper's configuration beyond its life: in a file or in etcd.
 #include <memory>
 #include <optional>
 #include <string>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides the members of each epoch, and grants leases: docs/design/kv-protocol.md, section 9. A state machine without
-// sockets or clocks. keeper_server.hpp provides both.
+// Decides each epoch's members, and grants leases (docs/design/kv-protocol.md, section 9). No sockets, no clocks.
 //
 // A configuration is stored (`store`) before any node learns of it. So a restarted or another keeper knows the latest
 // one that nodes may have entered. If no configuration is stored, a keeper continues on its own only if it certainly
 // knows of every event. Otherwise it waits for an operator (keeper_recover.cpp).
 #pragma once
+
 #include <array>
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's data about an interface and its neighbours.
 #pragma once
+// The kernel's data about an interface and its neighbours.
 #include <chrono>
 #include <cstdint>
 #include <optional>

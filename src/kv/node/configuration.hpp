@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node's options, the content of its staged registers, and its counters.
 #pragma once
+// A node's options, the content of its staged registers, and its counters.
 #include <array>
 #include <cstddef>
 #include <cstdint>

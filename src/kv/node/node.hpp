@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The software node: docs/design/kv-protocol.md without sockets, threads or clocks. Its owner passes it messages and
-// the time, sends its messages, and sets its registers like those of the hardware. One thread at a time. receive() and
-// tick() allocate nothing.
+// the time, sends its messages, and sets its registers. One thread. receive() and tick() allocate nothing.
 #pragma once
+
 #include <algorithm>
 #include <array>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The effect of a command on one name.
 #pragma once
+// The effect of a command on one name.
 #include <cstdint>
 #include <functional>
 #include <optional>

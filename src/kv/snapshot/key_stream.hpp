@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of a node's table, on their way from the node to the process that makes a snapshot, over a Unix socket of
-// the node's machine. Only the node sends:
+// The keys of a node's table, sent over a Unix socket to the process that makes a snapshot. Only the node sends:
 //
 //   greeting   u32 'WKVL', u16 1, u8 node, u8 source, u32 bucket_bits, u32 epoch, u32 serves (0: nothing follows)
 //   pieces     u32 buckets (not 0), u32 keys, then the keys, u64 each
@@ -8,6 +7,7 @@
 //
 // Little-endian.
 #pragma once
+
 #include <cstdint>
 #include <vector>
 

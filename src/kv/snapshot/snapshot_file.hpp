@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of a snapshot: docs/guide/kv-snapshot.md says what each byte is. Neither end knows files: the caller
-// provides the source and the destination of bytes.
+// The bytes of a snapshot file (docs/guide/kv-snapshot.md). The caller provides their source and destination.
 #pragma once
+
 #include <cstdint>
 #include <functional>
 #include <span>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of a stream on its session: opening, and posting offloads.
 #pragma once
+// The calls of a stream on its session: opening, and posting offloads.
 #include <cstdint>
 
 #include "base/hot.hpp"

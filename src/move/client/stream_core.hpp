@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state behind a Stream handle.
 #pragma once
+// The state behind a Stream handle.
 #include <cstdint>
 #include <memory>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frames that the agent holds, by stream (of a stream in parts: steps, by their first frame). The data thread
-// publishes them. Flight, local processes and the file sink read them. Thread-safe. One mutex, locked once per frame
-// and by readers, but never while bytes move.
+// The frames that the agent holds, by stream (steps, if it has parts). The data thread publishes them; Flight, local
+// processes and the file sink read them. Thread-safe: one mutex, locked briefly, never while bytes move.
 #pragma once
+
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between their arrival and the engine's next turn. UCX delivers a message inside any call of the engine into
-// the fabric, so the engine cannot process it there.
+// Keeps messages until the engine's next turn. UCX delivers them inside calls of the engine, which is not re-entrant.
 //
 // It has two buffers: one is filled while the other is read, so a new message never moves messages that are being read.
 // Both keep their memory, so the engine need not allocate again. Memory beyond kKept, for large messages, is freed.
 #pragma once
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

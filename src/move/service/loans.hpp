@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts the agent's memory that readers occupy by holding frames. Thread-safe.
 //
-// A frame counts with its arena bytes, which are more than its content. All readers together may hold `limit` bytes. A
-// frame that several readers hold counts once. Beyond the limit, a reader that holds at most one frame may still take
-// another one, as a loop over frames does. The condition is that one more frame of that size fits into the budget, or
-// that no other reader holds a frame. So readers that never release frames leave room for new ones.
+// A frame counts with its arena bytes, once. All readers together may hold `limit` bytes. Beyond it, a reader with at
+// most one frame may still take another one, as a loop over frames does, if one more frame of that size fits into the
+// budget, or if no other reader holds one. So readers that never release frames leave room for new ones.
 #pragma once
+
 #include <cstdint>
 #include <limits>
 #include <mutex>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The service "move" of an agent. Its engine turns offloads into frames, its catalogue holds the frames, and Arrow
-// Flight, local readers and file sinks deliver them.
+// The service "move": an engine makes frames of offloads; Arrow Flight, local readers and file sinks deliver them.
 #pragma once
+
 #include <cstdint>
 #include <memory>
 #include <string>

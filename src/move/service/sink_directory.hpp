@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the agent writes a stream's files: a client names a directory of the agent's file system. It is opened once,
-// with the stream, and all files are created relative to that handle. So a later replacement of the directory cannot
-// redirect the files.
+// Where the agent writes a stream's files: a directory of its file system that a client names. It is opened with the
+// stream, and files are created relative to that handle, so a later replacement does not redirect them.
 #pragma once
+
 #include <sys/types.h>
 
 #include <cstdint>

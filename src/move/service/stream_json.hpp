@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The status of streams as JSON for readers.
 #pragma once
+// The status of streams as JSON for readers.
 #include <string>
 #include <vector>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common part of the files of route's C interface. Its functions are thin ones on Runtime, which also check
-// conditions that C cannot express.
+// The common part of the files of route's C interface: thin functions on Runtime that also check what C cannot express.
 #pragma once
+
 #include <cstdint>
 #include <string>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes exit() count as leaving the job for the ranks of a process.
 #pragma once
+// Makes exit() count as leaving the job for the ranks of a process.
 #include <pthread.h>
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings of a rank: from Options, else the environment, else defaults.
 #pragma once
+// The settings of a rank: from Options, else the environment, else defaults.
 #include <cstdint>
 #include <string>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common part of tests of the runtime.
 #pragma once
+// The common part of tests of the runtime.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How one rank is connected to its job: its router with lanes and inputs, and the objects that must live as long as the
-// router.
+// Connects one rank to its job: a router with lanes and inputs, and the objects that must live as long as the router.
 #pragma once
+
 #include <chrono>
 #include <memory>
 #include <string>
