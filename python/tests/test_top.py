@@ -190,7 +190,7 @@ def test_a_stream_with_operators_shows_their_state(capfd: pytest.CaptureFixture[
         assert eventually(worked_off)
         status, out, _ = run(capfd, "top", *words)
     assert status == 0
-    rows = {line.split()[0]: line for line in out.splitlines() if line.startswith("particles")}
+    rows = {line.split()[0]: line for line in out.splitlines() if line.startswith(" particles")}
     assert "up to date" in rows["particles"]
     assert "result of particles" in rows["particles.few"]
 
