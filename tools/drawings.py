@@ -205,7 +205,7 @@ def _numbers(text: str, pattern: str) -> list[int]:
 
 
 def death(t: Times) -> str:
-    """Draws the time from the leader's last answer to the keeper, from left to right."""
+    """Draws the time from left to right; it begins at the leader's last answer to the keeper."""
     d = Drawing(980, 466, "The death of a kv leader, with the default times")
     left, last = 110.0, t.removal + 190
 

@@ -268,7 +268,7 @@ class WHERRY_API Runtime {
 
   /// Handles arrived messages and sends waiting ones. Never blocks. Returns the number of messages handled.
   std::uint64_t poll() noexcept;
-  /// Sends now everything that was sent so far and still waits, as far as there is room. Never blocks.
+  /// Passes on the messages of earlier sends that still wait in this rank, as far as there is room. Never blocks.
   void flush() noexcept;
 
   // ---- collective calls: all ranks make the same ones in the same order

@@ -16,7 +16,7 @@ namespace wherry {
 class Agent {
  public:
   /// Opens every socket, prepares memory, starts the services. The session file is written by run(). `services`: the
-  /// services to host, with their settings. config.services is set here.
+  /// services to host, with their settings. create() gives the services their settings from config.services.
   static Result<std::unique_ptr<Agent>> create(const AgentConfig& config, Services services = make_services());
   ~Agent();
   Agent(const Agent&) = delete;

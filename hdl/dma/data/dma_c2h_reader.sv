@@ -54,7 +54,7 @@ module dma_c2h_reader
     /// The present data of this turn came with an error.
     input  wire  [       5:0] turn_i,
     output logic              bad_o,
-    /// A stream turn has begun, and is not yet accepted.
+    /// A stream turn is in progress.
     output logic              busy_o
 );
 

@@ -2,10 +2,10 @@
 """Decides from the spread of their rounds whether two measurements of a path and size differ.
 
 For each pair of rows the module computes the exact 99 % confidence interval of the ratio of their times. The method is
-the Hodges-Lehmann estimate of a shift of logarithms, with the limits of the Mann-Whitney test (M. Hollander, D. A.
-Wolfe, "Nonparametric Statistical Methods", section 4.3). It only assumes that the distributions of both runs' rounds
-have the same shape. A pair differs if its whole interval is more than 5 % away from 1. Two samples of seven rounds from
-the same distribution are called different in less than 1 % of cases.
+the Hodges-Lehmann estimate of the shift between the logarithms. Its interval is that of the Mann-Whitney test (M.
+Hollander, D. A. Wolfe, "Nonparametric Statistical Methods", section 4.3). It only assumes that the distributions of
+both runs' rounds have the same shape. A pair differs if its whole interval is more than 5 % away from 1. Two samples of
+seven rounds from the same distribution are called different in less than 1 % of cases.
 """
 
 from __future__ import annotations

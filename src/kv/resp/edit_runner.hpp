@@ -14,8 +14,8 @@
 
 namespace wherry::kv::resp {
 
-/// One thread. A write of a name that this runner has met needs one request. For other names, the first try is "only if
-/// there is no such key", so that it never replaces another name's value. If there is a value, it is read and compared.
+/// One thread. A write of a name that this runner has met needs one request. Two names may have one key. So the first
+/// try for an unknown name succeeds only if the key does not exist. If there is a value, it is read and compared.
 /// Changes of one name wait for each other here, and retry if another gateway was faster.
 class EditRunner {
  public:

@@ -148,18 +148,8 @@ Status Catalogue::check_names(const StreamInfo& stream) const {
   return ok_status();
 }
 
-/// Replaces the entry of `info->name` with a new stream, and returns the old entry.
-Catalogue::Entry Catalogue::replace(const std::shared_ptr<const StreamInfo>& info) {
-  Entry& entry = streams_[info->name];
-  Entry old = std::exchange(entry, Entry{});
-  entry.info = info;
-  entry.generation = ++generations_;
-  if (!info->derived.empty()) entry.operated = 0;
-  return old;
-}
-
 Status Catalogue::open(std::shared_ptr<const StreamInfo> info) {
-  std::vector<Entry> old;
+  decltype(streams_) made, old;
   std::vector<FramePtr> gone;
   std::shared_ptr<const std::function<void(std::shared_ptr<const StreamInfo>)>> operate;
   {
@@ -167,20 +157,26 @@ Status Catalogue::open(std::shared_ptr<const StreamInfo> info) {
     if (down_)
       return {StatusCode::kUnavailable, "the agent is shutting down: stream \"" + info->name + "\" was not opened"};
     if (Status s = check_names(*info); !s) return s;
-    old.reserve(1 + info->derived.size());
-    std::size_t made = 0;
-    try {
-      for (; made < info->derived.size(); ++made) old.push_back(replace(info->derived[made]));
-      old.push_back(replace(info));
-    } catch (...) {  // no memory for a name
-      for (std::size_t i = 0; i < made; ++i) streams_.erase(info->derived[i]->name);
-      throw;
+    const auto make = [&](const std::shared_ptr<const StreamInfo>& one) {
+      Entry& entry = made[one->name];
+      entry.info = one;
+      entry.generation = ++generations_;
+      if (!one->derived.empty()) entry.operated = 0;
+    };
+    for (const auto& derived : info->derived) make(derived);
+    make(info);
+    // Everything that needs memory is done: nodes move without any.
+    while (!made.empty()) {
+      auto node = made.extract(made.begin());
+      if (const auto it = streams_.find(node.key()); it != streams_.end()) old.insert(streams_.extract(it));
+      streams_.insert(std::move(node));
     }
     if (!info->derived.empty()) operate = operate_hook_;
     attempt([&] { forget_closed(gone); });  // another time, if not now
   }
   changed_.notify_all();
-  const bool freed = !gone.empty() || std::ranges::any_of(old, [](const Entry& one) { return !one.frames.empty(); });
+  const bool freed =
+      !gone.empty() || std::ranges::any_of(old, [](const auto& one) { return !one.second.frames.empty(); });
   old.clear();
   gone.clear();
   if (freed) room_hook_->call();

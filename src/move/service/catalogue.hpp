@@ -170,7 +170,6 @@ class Catalogue {
   static bool may_go(const Entry& entry, const Held& held);
   [[nodiscard]] bool lags(const Entry& entry) const;
   [[nodiscard]] Status check_names(const StreamInfo& stream) const;
-  Entry replace(const std::shared_ptr<const StreamInfo>& info);
   static bool evict(Entry& entry, std::vector<FramePtr>& gone);
   Entry* yields_to(const StreamInfo& stream, May& which);
   void forget_closed(std::vector<FramePtr>& gone);

@@ -413,7 +413,7 @@ CACHE_USES = {
     "cache_flushed_times": "cache_touch, measured: ns_per_line of flushed lines over that of the last level",
     "cache_neighbour_kept": "cache_neighbour, measured: kept beside one that always streams through memory",
 }
-"""Bars without a target, because section 6 of paper 001 compares other machines."""
+"""Bars without a target: the published values (paper 001, section 6) are of other machines."""
 
 DMA_USES = {
     "dma_h2c_4k_depth16": "dma: share of h2c_4k_depth16",
