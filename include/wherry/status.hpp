@@ -12,8 +12,8 @@
 
 namespace wherry {
 
-/// The codes are grouped by what failed: nothing (kOk), nothing yet (kWouldBlock), the call (kInvalidArgument ..
-/// kUnsupported), one operation (kDeadlineExceeded .. kSourceFault), the session (kUnavailable .. kVersionMismatch), or
+/// The codes are grouped by what failed: nothing (kOk), nothing yet (kWouldBlock), the call (kInvalidArgument to
+/// kUnsupported), one operation (kDeadlineExceeded to kSourceFault), the session (kUnavailable to kVersionMismatch), or
 /// Wherry (kInternal). The numbers are part of the wire format and the C ABI: append new ones, never renumber.
 enum class StatusCode : std::uint8_t {
   kOk = 0,

@@ -176,8 +176,8 @@ class Client:
         return written
 
     def remove(self, key: SupportsIndex, *, deadline: float | None = None) -> int:
-        """Deletes `key`. Returns the version of the deletion. Raises NotFound if `key` does not exist. Otherwise like
-        put()."""
+        """Deletes `key`. Returns the version of the deletion. Raises NotFound if `key` does not exist. `deadline` and
+        other errors: see put()."""
         number = _key(key)
         with self._lock:
             version, _ = self._open().remove(number, self._seconds(deadline))
