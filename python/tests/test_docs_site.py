@@ -109,7 +109,7 @@ def test_undescribed_names_and_functions_that_are_not_there_are_noticed(tmp_path
         {
             "status.hpp": ("  /// As ok().\n", ""),
             "kv.hpp": ("  /// Reads the key.\n", ""),
-            "move.hpp": ("Errors as of post(), and", "Errors as of posted(), and"),
+            "move.hpp": ("Errors as post(), and", "Errors as posted(), and"),
             "wherry.h": ("/// The WHERRY_ABI_VERSION of the loaded library.\n", ""),
         },
     )
@@ -122,7 +122,7 @@ def test_undescribed_names_and_functions_that_are_not_there_are_noticed(tmp_path
 
 def test_words_that_doxygen_cannot_read_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(cpp.Broken, match="directory"):
-        headers_of(tmp_path, {"move.hpp": ("/// What one post says", "/// <directory> What one post says")})
+        headers_of(tmp_path, {"move.hpp": ("/// The options of one post", "/// <directory> The options of one post")})
 
 
 def test_docstrings_become_fields_code_and_links() -> None:
