@@ -147,6 +147,13 @@ def test_mpiexec_inside_a_pmix_job_of_one_rank_expect_mpis_ranks(slurm: Slurm) -
     assert "WHERRY_BOOTSTRAP=pmix or WHERRY_BOOTSTRAP=mpi" in refused.stdout + refused.stderr
 
 
+def test_a_launcher_passes_on_its_ranks_words_late_expect_them_before_the_job_ends(slurm: Slurm) -> None:
+    """A refused rank must not abort the job: Slurm then kills the launcher that still holds the rank's words."""
+    launcher = f"PMI_RANK=0 PMI_SIZE=3 {built('bootstrap_rank')} exchange 2>&1 | (sleep 3; cat)"
+    refused = slurm.tool("srun", "--mpi=pmix", "--ntasks=2", "sh", "-c", launcher)
+    assert refused.stdout.count("WHERRY_BOOTSTRAP=pmix or WHERRY_BOOTSTRAP=mpi") == 2, refused.stdout + refused.stderr
+
+
 @pytest.mark.parametrize("placement", ["host", "shared", "inline"])
 def test_the_job_script(slurm: Slurm, placement: str) -> None:
     status, lines = slurm.job(built("bootstrap_rank"), "exchange", "environment", tasks=3, WHERRY_PLACEMENT=placement)

@@ -42,7 +42,10 @@ Result<std::unique_ptr<Bootstrap>> join_pmix(std::optional<std::uint32_t> others
   WHERRY_ASSIGN(const std::uint32_t per_node, ranks_per_node());
   WHERRY_ASSIGN(pmix::Client* const client, pmix::Client::get(deadline));
   const Rank ranks = client->ranks();
-  if (others.value_or(1) > 1 && *others != ranks) {
+  const bool of_another_launcher = others.value_or(1) > 1 && *others != ranks;
+  // Not by an abort of the job: that kills the other launcher before it has passed on what this process says.
+  if (ranks == 1 || of_another_launcher) client->leave(deadline);
+  if (of_another_launcher) {
     return Status(
         ranks == 1 ? StatusCode::kNotFound : StatusCode::kInvalidArgument,
         fmt::format("the PMIx server has started {} ranks, and PMI_SIZE is {}: one launcher was started by the "

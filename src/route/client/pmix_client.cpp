@@ -164,12 +164,6 @@ Status Client::connect(const Deadline& deadline) {
       return failed(library, "PMIx_Get of the number of ranks", code);
     if (size->type == Type::kUint32) joined->ranks = size->uint32;
     std::free(size);
-    if (joined->ranks == 1) {
-      // Disconnect from the server: this process has no further messages, and may have been started in a shell that is
-      // the rank. Then its end must not look like the rank's death.
-      (void)library.finalize(nullptr, 0);
-      return {};
-    }
     static std::array<Code, 2> lost{kLostConnection, kLostServer};  // PMIx may look at them later
     library.register_event_handler(lost.data(), lost.size(), nullptr, 0, on_lost_server, registered, nullptr);
     return {};
@@ -182,8 +176,17 @@ Status Client::connect(const Deadline& deadline) {
                                   ranks_, kMaxRanks)};
   }
   connected_ = true;
-  if (ranks_ > 1) on_exit(at_exit, this);
+  on_exit(at_exit, this);
   return {};
+}
+
+void Client::leave(const Deadline& deadline) {
+  if (left_) return;
+  left_ = true;
+  (void)within(deadline, "the server did not answer", [library = library_]() -> Status {
+    (void)library.finalize(nullptr, 0);
+    return {};
+  });
 }
 
 Result<std::vector<Bytes>> Client::exchange(ByteView mine, const Deadline& deadline) {
@@ -203,8 +206,8 @@ Status Client::health() noexcept {
 }
 
 void Client::at_exit(int status, void* client) {
-  if (rank_process().inherited()) return;
   Client& self = *static_cast<Client*>(client);
+  if (self.left_ || rank_process().inherited()) return;
   const Deadline deadline(std::chrono::seconds(10));
   if (status == 0) {
     // Skip this while a call is in progress, because it would wait for that call. The server then sees the process end.

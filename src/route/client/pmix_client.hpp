@@ -5,7 +5,7 @@
 // - Threads: one at a time, except for health(). PMIx's calls block, and some servers ignore their time limits. So
 //   another thread makes the calls. A call that takes too long is left behind, and all later calls fail.
 // - The end: exit(0) tells the server that this rank is done. Any other status aborts the job, except if the program
-//   itself had initialised PMIx, for example through its MPI. A job's only rank disconnects from the server at once.
+//   itself had initialised PMIx, for example through its MPI, or if it has left the server.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,10 @@ class Client {
   [[nodiscard]] Rank ranks() const noexcept { return ranks_; }
   /// Every call is collective over the ranks of the job.
   Result<std::vector<Bytes>> exchange(ByteView mine, const Deadline& deadline);
+  /// Disconnects from the server, for a process that is not the rank itself: a shell or another launcher, which is the
+  /// rank, has started it. Then its end does not look like the rank's death. rank() and ranks() stay; no exchange can
+  /// follow.
+  void leave(const Deadline& deadline);
   /// kUnavailable: the server has gone. Never blocks. If a rank dies, the server ends the other ranks without a
   /// message.
   [[nodiscard]] static Status health() noexcept;
@@ -47,6 +51,7 @@ class Client {
   Rank ranks_ = 0;
   bool connected_ = false;
   bool was_initialized_ = false;  ///< by the program
+  bool left_ = false;
   std::uint32_t round_ = 0;
   Status broken_;  ///< a call has not ended, or has failed
 };
