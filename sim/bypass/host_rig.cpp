@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/bypass/host_rig.hpp"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -39,29 +37,6 @@ card::CardOptions engine_options(const HostRigOptions& options, WindowBus& windo
 
 }  // namespace
 
-wherry::dma::Ring& EngineMover::ring_of(Way way) {
-  return engine_.ring(way == Way::kToHost ? wherry::dma::Direction::kToHost : wherry::dma::Direction::kToCard, 0);
-}
-
-bool EngineMover::try_post(Way way, std::uint32_t offset, std::uint32_t bytes) {
-  return ring_of(way).post({.host = mirror_ + offset, .card = offset, .bytes = bytes}).ok();
-}
-
-void EngineMover::ring(Way way) { ring_of(way).ring_bell(wherry::dma::Bell::kDescriptor); }
-
-Result<std::size_t> EngineMover::poll(Way way) {
-  std::array<wherry::dma::Done, 16> done;
-  std::size_t all = 0;
-  for (std::size_t count = done.size(); count == done.size(); all += count) {
-    count = ring_of(way).poll(done);
-    for (const wherry::dma::Done& one : std::span(done).first(count))
-      if (one.error != wherry::dma::Error::kNone)
-        return Status(StatusCode::kUnavailable,
-                      fmt::format("the card's DMA engine failed a copy: {}", wherry::dma::to_string(one.error)));
-  }
-  return all;
-}
-
 HostRig::HostRig(const HostRigOptions& options, InPlaceFunction* in_place, StreamFunction* stream)
     : fabric(queue, fabric_options(options)),
       nic(queue, nic_options(options)),
@@ -94,7 +69,7 @@ Status HostRig::build() {
   const std::uint64_t first = (memory.iova + bypass::kWindowBytes - 1) / bypass::kWindowBytes * bypass::kWindowBytes;
   mirror_ = {.bytes = memory.bytes.subspan(first - memory.iova, bypass::kWindowBytes), .iova = first};
   WHERRY_ASSIGN(mailbox_, device_.allocate(bypass::kMailboxBytes));
-  mover_ = std::make_unique<EngineMover>(*engine_, mirror_.iova);
+  mover_ = std::make_unique<bypass::EngineMover>(*engine_, mirror_.iova);
   return {};
 }
 

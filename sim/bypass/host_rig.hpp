@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "bypass/engine_mover.hpp"
 #include "bypass/host_rings.hpp"
 #include "dma/engine.hpp"
 #include "sim/bypass/rig.hpp"
@@ -32,21 +33,6 @@ struct HostRigOptions {
   std::uint32_t frame_bytes = 9022;
   /// chosen: the host's polling period. Its instructions take no other time.
   pcie::Time turn = 100 * pcie::kNanosecond;
-};
-
-/// Copies with the engine's first channel in each direction.
-class EngineMover final : public bypass::Mover {
- public:
-  /// `mirror`: the bus address of the mirror.
-  EngineMover(wherry::dma::Engine& engine, std::uint64_t mirror) : engine_(engine), mirror_(mirror) {}
-  [[nodiscard]] bool try_post(Way way, std::uint32_t offset, std::uint32_t bytes) override;
-  void ring(Way way) override;
-  [[nodiscard]] Result<std::size_t> poll(Way way) override;
-
- private:
-  [[nodiscard]] wherry::dma::Ring& ring_of(Way way);
-  wherry::dma::Engine& engine_;
-  std::uint64_t mirror_;
 };
 
 class HostRig final : bypass::HostRingsAccess {
@@ -82,8 +68,12 @@ class HostRig final : bypass::HostRingsAccess {
   Status build();
   // bypass::HostRingsAccess: posted writes of the processor.
   void write_window(std::uint32_t offset, std::span<const std::byte> bytes) override;
-  void write_rx_tail(std::uint32_t value) override { write_tail(nic.rx_tail_address(0), value); }
-  void write_tx_tail(std::uint32_t value) override { write_tail(nic.tx_tail_address(0), value); }
+  void write_rx_tail(std::uint32_t pair, std::uint32_t value) override {
+    write_tail(nic.rx_tail_address(pair), value);
+  }
+  void write_tx_tail(std::uint32_t pair, std::uint32_t value) override {
+    write_tail(nic.tx_tail_address(pair), value);
+  }
   void write_tail(std::uint64_t address, std::uint32_t value);
 
   HostRigOptions options_;
@@ -93,7 +83,7 @@ class HostRig final : bypass::HostRingsAccess {
   pcie::Port* card_port_ = nullptr;
   std::unique_ptr<wherry::dma::Engine> engine_;
   pci::DmaMemory mirror_, mailbox_;
-  std::unique_ptr<EngineMover> mover_;
+  std::unique_ptr<bypass::EngineMover> mover_;
   std::unique_ptr<bypass::HostRings> rings_;
   std::optional<bypass::Card> host_;
 };

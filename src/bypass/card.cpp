@@ -111,11 +111,10 @@ Status Card::configure(const Personality& nic, const CardSetup& setup) {
   if (setup.pairs < 1 || setup.pairs > shape_.queue_pairs)
     return {StatusCode::kInvalidArgument,
             fmt::format("{} queue pairs: want 1 to {}, which the card has", setup.pairs, shape_.queue_pairs)};
-  if (setup.mailbox != 0 && (setup.pairs != 1 || setup.mailbox % kMailboxBytes != 0))
-    return {
-        StatusCode::kInvalidArgument,
-        fmt::format("rings in the host's memory: {} queue pairs and a mailbox at {:#x}: want 1, and a multiple of {}",
-                    setup.pairs, setup.mailbox, kMailboxBytes)};
+  if (setup.mailbox % kMailboxBytes != 0)
+    return {StatusCode::kInvalidArgument,
+            fmt::format("rings in the host's memory: the mailbox is at {:#x}: want a multiple of {}", setup.mailbox,
+                        kMailboxBytes)};
   for (const auto& [entries, multiple] :
        {std::pair{shape_.rx_entries, nic.rx_ring_multiple}, std::pair{shape_.tx_entries, nic.tx_ring_multiple}})
     if (entries < nic.ring_min || entries > nic.ring_max || entries % multiple != 0)
@@ -155,8 +154,8 @@ Status Card::configure(const Personality& nic, const CardSetup& setup) {
     std::uint64_t rx = setup.nic + nic.rx_tail_offset + std::uint64_t{nic.rx_tail_stride} * pair;
     std::uint64_t tx = setup.nic + nic.tx_tail_offset + std::uint64_t{nic.tx_tail_stride} * pair;
     if (setup.mailbox != 0) {
-      rx = setup.mailbox + kRxMail;
-      tx = setup.mailbox + kTxMail;
+      rx = setup.mailbox + std::uint64_t{kMailboxBytes} * pair + kRxMail;
+      tx = setup.mailbox + std::uint64_t{kMailboxBytes} * pair + kTxMail;
     }
     write64(reg::rx_tail_low_offset(pair), reg::rx_tail_high_offset(pair), rx);
     write64(reg::tx_tail_low_offset(pair), reg::tx_tail_high_offset(pair), tx);

@@ -21,7 +21,7 @@ inline constexpr std::uint64_t kWindowBytes = 8ULL << 20;
 inline constexpr std::uint32_t kRxRings = 0, kTxRings = 0x1'0000, kRingStride = 0x2'0000, kHeads = 0x20'0000,
                                kSlots = 0x40'0000;  ///< memory for anybody while their queue pair is stopped
 inline constexpr std::uint32_t kSlotBytes = 2048;
-// Offsets of the tails of one pair in CardSetup::mailbox; each has its own cache line.
+// Offsets of the tails of a pair in its kMailboxBytes of CardSetup::mailbox; each has its own cache line.
 inline constexpr std::uint32_t kRxMail = 0, kTxMail = 64, kMailboxBytes = 128;
 
 /// Access to the card: through VFIO, in a simulation, or in a test model.
@@ -59,9 +59,9 @@ struct CardSetup {
   /// The NIC may repeat a read whose completion is late (PCIe 5.0, 6.2.3.2.4.4, allows it). The core would take it for
   /// a read of the next frame in the same lines. So a frame counts as done only when it is written back.
   bool repeats_reads = false;
-  /// If not 0: rings in the host's memory (host_rings.hpp), for one pair. The core writes the tails to two words there,
-  /// not to the NIC, and `window` is the mirror's address. The core does not see reads of the mirror, so a frame is
-  /// done at its write-back.
+  /// If not 0: rings in the host's memory (host_rings.hpp). For each pair, the core writes the tails to two words here
+  /// and not to the NIC, and `window` is the mirror's address. The core does not see reads of the mirror, so a frame
+  /// is done at its write-back.
   std::uint64_t mailbox = 0;
 };
 

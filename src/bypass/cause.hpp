@@ -26,6 +26,7 @@ enum class Cause : std::uint8_t {
   kTailsDead = 23,        ///< the card's writes do not arrive at the NIC
   kLoopback = 24,         ///< the NIC sent nothing in loopback: no verdict on the path
   kCardMemory = 25,       ///< the host cannot write and read the card's memory
+  kEngineDead = 26,       ///< the card's DMA engine, which rings in the host's memory need, does not copy
 };
 
 /// The cause's name for programs, such as "acs redirect" or "reads dead".
@@ -59,6 +60,8 @@ enum class Cause : std::uint8_t {
       return "loopback";
     case Cause::kCardMemory:
       return "card_memory";
+    case Cause::kEngineDead:
+      return "engine_dead";
   }
   return "?";
 }
@@ -68,6 +71,7 @@ enum class Cause : std::uint8_t {
   switch (cause) {
     case Cause::kNoCommonPort:
     case Cause::kAcsRedirect:
+    case Cause::kReservedAddress:
     case Cause::kReadsDead:
     case Cause::kWritesDead:
     case Cause::kWrongData:

@@ -15,6 +15,9 @@ namespace {
 constexpr std::uint32_t kLine = 64;
 constexpr auto kTxStride = static_cast<std::uint32_t>(kDescriptorBytes);
 
+std::uint32_t rx_ring(std::uint32_t pair) { return kRxRings + pair * kRingStride; }
+std::uint32_t tx_ring(std::uint32_t pair) { return kTxRings + pair * kRingStride; }
+
 }  // namespace
 
 std::uint32_t HostRings::mail(std::size_t offset) const {
@@ -34,11 +37,16 @@ Result<bool> HostRings::turn() {
   worked_ = false;
   WHERRY_TRY(take_to_host());
   WHERRY_TRY(take_to_card());
-  follow_tails();
+  for (std::uint32_t i = 0; i < setup_.pairs; ++i) {
+    write_tails(i, pairs_[i]);
+    follow_tails(i, pairs_[i]);
+  }
   post_later();
-  take_received();
-  tell_received();
-  tell_transmitted();
+  for (std::uint32_t i = 0; i < setup_.pairs; ++i) {
+    take_received(i, pairs_[i]);
+    tell_received(i, pairs_[i]);
+    tell_transmitted(i, pairs_[i]);
+  }
   if (!rang_to_host_) mover_.ring(Mover::Way::kToHost);
   if (!rang_to_card_) mover_.ring(Mover::Way::kToCard);
   rang_to_host_ = rang_to_card_ = true;
@@ -49,48 +57,52 @@ Result<bool> HostRings::turn() {
 
 Status HostRings::take_to_host() {
   WHERRY_ASSIGN(const std::size_t ended, mover_.poll(Mover::Way::kToHost));
-  const std::uint32_t rx_before = rx_given_, tx_before = tx_given_;
   for (std::size_t i = 0; i < ended && !to_host_.empty(); ++i) {
     const Copy copy = to_host_.front();
     to_host_.pop_front();
     worked_ = true;
     switch (copy.kind) {
       case Kind::kRxDescriptors:
-        rx_given_ = copy.end;
+        pairs_[copy.pair].rx_given = copy.end;
         break;
       case Kind::kTxDescriptors:
-        WHERRY_TRY(plan_frames(copy.begin, copy.end));
+        WHERRY_TRY(plan_frames(copy));
         break;
       case Kind::kTxFrame:
-        tx_given_ = copy.end;
+        pairs_[copy.pair].tx_given = copy.end;
         break;
     }
   }
-  // The NIC may fetch as soon as it gets the tail, because descriptors and frames are already in the mirror.
-  if (rx_given_ != rx_before) {
-    access_.write_rx_tail(rx_given_);
-    ++counters_.tails;
-  }
-  if (tx_given_ != tx_before) {
-    access_.write_tx_tail(tx_given_);
-    ++counters_.tails;
-  }
   return {};
+}
+
+void HostRings::write_tails(std::uint32_t number, Pair& pair) {
+  // The NIC may fetch as soon as it gets the tail, because descriptors and frames are already in the mirror.
+  if (pair.rx_given != pair.rx_tailed) {
+    access_.write_rx_tail(number, pair.rx_given);
+    pair.rx_tailed = pair.rx_given;
+    ++counters_.tails;
+  }
+  if (pair.tx_given != pair.tx_tailed) {
+    access_.write_tx_tail(number, pair.tx_given);
+    pair.tx_tailed = pair.tx_given;
+    ++counters_.tails;
+  }
 }
 
 Status HostRings::take_to_card() {
   WHERRY_ASSIGN(const std::size_t ended, mover_.poll(Mover::Way::kToCard));
   for (std::size_t i = 0; i < ended && !to_card_.empty(); ++i) {
-    rx_there_ = to_card_.front();
+    pairs_[to_card_.front().pair].rx_there = to_card_.front().end;
     to_card_.pop_front();
     worked_ = true;
   }
   return {};
 }
 
-Status HostRings::plan_frames(std::uint32_t begin, std::uint32_t end) {
-  for (std::uint32_t i = begin; i != end; i = (i + 1) % setup_.tx_entries) {
-    const TxPart part = read_tx(*setup_.nic, mirrored(kTxRings + i * kTxStride));
+Status HostRings::plan_frames(const Copy& descriptors) {
+  for (std::uint32_t i = descriptors.begin; i != descriptors.end; i = (i + 1) % setup_.tx_entries) {
+    const TxPart part = read_tx(*setup_.nic, mirrored(tx_ring(descriptors.pair) + i * kTxStride));
     const std::uint64_t offset = part.address - setup_.mirror_address;
     if (part.address < setup_.mirror_address || offset > kWindowBytes || part.bytes > kWindowBytes - offset ||
         part.bytes == 0)
@@ -98,6 +110,7 @@ Status HostRings::plan_frames(std::uint32_t begin, std::uint32_t end) {
               fmt::format("the card's transmit descriptor {} has {} bytes at {:#x}, which are not in its window", i,
                           part.bytes, part.address)};
     later_.push_back({.kind = Kind::kTxFrame,
+                      .pair = descriptors.pair,
                       .begin = i,
                       .end = (i + 1) % setup_.tx_entries,
                       .offset = static_cast<std::uint32_t>(offset),
@@ -106,19 +119,21 @@ Status HostRings::plan_frames(std::uint32_t begin, std::uint32_t end) {
   return {};
 }
 
-void HostRings::follow_tails() {
-  plan_descriptors(Kind::kRxDescriptors, rx_asked_, mail(kRxMail));
-  plan_descriptors(Kind::kTxDescriptors, tx_asked_, mail(kTxMail));
+void HostRings::follow_tails(std::uint32_t number, Pair& pair) {
+  const std::size_t box = std::size_t{number} * kMailboxBytes;
+  plan_descriptors(Kind::kRxDescriptors, number, pair.rx_asked, mail(box + kRxMail));
+  plan_descriptors(Kind::kTxDescriptors, number, pair.tx_asked, mail(box + kTxMail));
 }
 
 /// Plans copies from `asked` to `tail`, in two pieces if the range wraps around.
-void HostRings::plan_descriptors(Kind kind, std::uint32_t& asked, std::uint32_t tail) {
+void HostRings::plan_descriptors(Kind kind, std::uint32_t number, std::uint32_t& asked, std::uint32_t tail) {
   const bool rx = kind == Kind::kRxDescriptors;
-  const std::uint32_t entries = rx ? setup_.rx_entries : setup_.tx_entries, ring = rx ? kRxRings : kTxRings;
+  const std::uint32_t entries = rx ? setup_.rx_entries : setup_.tx_entries, ring = rx ? rx_ring(number) : tx_ring(number);
   const std::uint32_t stride = rx ? setup_.nic->rx_descriptor_bytes : kTxStride;
   while (asked != tail && tail < entries) {
     const std::uint32_t end = tail > asked ? tail : entries;
     later_.push_back({.kind = kind,
+                      .pair = number,
                       .begin = asked,
                       .end = end % entries,
                       .offset = ring + asked * stride,
@@ -139,18 +154,20 @@ void HostRings::post_later() {
   }
 }
 
-void HostRings::take_received() {
+void HostRings::take_received(std::uint32_t number, Pair& pair) {
   const Personality& nic = *setup_.nic;
-  while (rx_seen_ != rx_given_) {
-    const Descriptor descriptor = mirrored(kRxRings + rx_seen_ * nic.rx_descriptor_bytes);
+  // A pair's slots appear twice in the window, one copy behind the other (docs/design/bypass-core.md).
+  const std::uint32_t slots = kSlots + number * 2 * setup_.rx_entries * kSlotBytes;
+  while (pair.rx_seen != pair.rx_given) {
+    const Descriptor descriptor = mirrored(rx_ring(number) + pair.rx_seen * nic.rx_descriptor_bytes);
     if (!rx_done(nic, descriptor)) return;
     // A NIC may report any length, so limit it here. The core refuses a length that its slot cannot hold.
     const std::uint32_t bytes = std::clamp<std::uint32_t>(read_rx(nic, descriptor).bytes, 1, kSlotBytes);
-    if (!mover_.try_post(Mover::Way::kToCard, kSlots + rx_seen_ * kSlotBytes, bytes)) return;
+    if (!mover_.try_post(Mover::Way::kToCard, slots + pair.rx_seen * kSlotBytes, bytes)) return;
     ++counters_.copies;
     counters_.copied_bytes += bytes;
-    rx_seen_ = (rx_seen_ + 1) % setup_.rx_entries;
-    to_card_.push_back(rx_seen_);
+    pair.rx_seen = (pair.rx_seen + 1) % setup_.rx_entries;
+    to_card_.push_back({.pair = number, .end = pair.rx_seen});
     rang_to_card_ = false;
     worked_ = true;
   }
@@ -166,24 +183,24 @@ void HostRings::tell(std::uint32_t ring, std::uint32_t stride, std::uint32_t beg
   worked_ = true;
 }
 
-void HostRings::tell_received() {
-  while (rx_told_ != rx_there_) {
-    const std::uint32_t end = rx_there_ > rx_told_ ? rx_there_ : setup_.rx_entries;
-    tell(kRxRings, setup_.nic->rx_descriptor_bytes, rx_told_, end);
-    counters_.received += end - rx_told_;
-    rx_told_ = end % setup_.rx_entries;
+void HostRings::tell_received(std::uint32_t number, Pair& pair) {
+  while (pair.rx_told != pair.rx_there) {
+    const std::uint32_t end = pair.rx_there > pair.rx_told ? pair.rx_there : setup_.rx_entries;
+    tell(rx_ring(number), setup_.nic->rx_descriptor_bytes, pair.rx_told, end);
+    counters_.received += end - pair.rx_told;
+    pair.rx_told = end % setup_.rx_entries;
   }
 }
 
-void HostRings::tell_transmitted() {
-  while (tx_told_ != tx_given_) {
-    std::uint32_t end = tx_told_;
-    const std::uint32_t most = tx_given_ > tx_told_ ? tx_given_ : setup_.tx_entries;
-    while (end != most && tx_done(*setup_.nic, mirrored(kTxRings + end * kTxStride))) ++end;
-    if (end == tx_told_) return;
-    tell(kTxRings, kTxStride, tx_told_, end);
-    counters_.transmitted += end - tx_told_;
-    tx_told_ = end % setup_.tx_entries;
+void HostRings::tell_transmitted(std::uint32_t number, Pair& pair) {
+  while (pair.tx_told != pair.tx_given) {
+    std::uint32_t end = pair.tx_told;
+    const std::uint32_t most = pair.tx_given > pair.tx_told ? pair.tx_given : setup_.tx_entries;
+    while (end != most && tx_done(*setup_.nic, mirrored(tx_ring(number) + end * kTxStride))) ++end;
+    if (end == pair.tx_told) return;
+    tell(tx_ring(number), kTxStride, pair.tx_told, end);
+    counters_.transmitted += end - pair.tx_told;
+    pair.tx_told = end % setup_.tx_entries;
   }
 }
 

@@ -7,13 +7,14 @@
 // window and mirror. The class writes the NIC's tails, and passes the NIC's write-backs to the core. The processor
 // copies no frame but does some work for each one, so its thread must keep running.
 //
-// One queue pair and one thread, which calls turn() in a loop. No call blocks.
+// One thread, which calls turn() in a loop. No call blocks.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "bypass/card.hpp"
 #include "bypass/descriptor.hpp"
@@ -47,16 +48,17 @@ class HostRingsAccess {
   virtual ~HostRingsAccess() = default;
   /// Writes into the card's window, within 64 bytes that do not cross a multiple of 64; posted, in order.
   virtual void write_window(std::uint32_t offset, std::span<const std::byte> bytes) = 0;
-  virtual void write_rx_tail(std::uint32_t value) = 0;
-  virtual void write_tx_tail(std::uint32_t value) = 0;
+  virtual void write_rx_tail(std::uint32_t pair, std::uint32_t value) = 0;
+  virtual void write_tx_tail(std::uint32_t pair, std::uint32_t value) = 0;
 };
 
 struct HostRingsSetup {
   const Personality* nic = nullptr;  ///< outlives it
-  std::uint32_t rx_entries = 0, tx_entries = 0;
+  std::uint32_t rx_entries = 0, tx_entries = 0;  ///< of each queue pair
+  std::uint32_t pairs = 1;
   std::span<std::byte> mirror;       ///< kWindowBytes, zeros
   std::uint64_t mirror_address = 0;  ///< for the NIC: CardSetup::window
-  std::span<std::byte> mailbox;      ///< kMailboxBytes, zeros: CardSetup::mailbox
+  std::span<std::byte> mailbox;      ///< kMailboxBytes for each pair, zeros: CardSetup::mailbox
 };
 
 struct HostRingsCounters {
@@ -69,7 +71,7 @@ struct HostRingsCounters {
 class HostRings {
  public:
   HostRings(const HostRingsSetup& setup, Mover& mover, HostRingsAccess& access)
-      : setup_(setup), mover_(mover), access_(access) {}
+      : setup_(setup), mover_(mover), access_(access), pairs_(setup.pairs) {}
 
   /// Checks all queues once. Returns whether there was work. kUnavailable: the mover failed; kProtocol: a descriptor of
   /// the card points outside its window. After an error the queues must be taken back.
@@ -83,19 +85,31 @@ class HostRings {
   /// A copy to the host. `end`: the ring's index after the last descriptor copied.
   struct Copy {
     Kind kind = Kind::kRxDescriptors;
-    std::uint32_t begin = 0, end = 0;
+    std::uint32_t pair = 0, begin = 0, end = 0;
     std::uint32_t offset = 0, bytes = 0;
+  };
+  /// A copy of a received frame's part to the card. `end`: the ring's index after its descriptor.
+  struct Arrival {
+    std::uint32_t pair = 0, end = 0;
+  };
+  /// Indices of a queue pair, each at or behind the one before it. Receive: requested from the window, given to the
+  /// NIC, written back by the NIC, copied to the window, reported to the core. Transmit: requested from the window,
+  /// given to the NIC, reported to the core. `tailed`: the last tail that the NIC has.
+  struct Pair {
+    std::uint32_t rx_asked = 0, rx_given = 0, rx_seen = 0, rx_there = 0, rx_told = 0, rx_tailed = 0;
+    std::uint32_t tx_asked = 0, tx_given = 0, tx_told = 0, tx_tailed = 0;
   };
 
   Status take_to_host();
   Status take_to_card();
-  Status plan_frames(std::uint32_t begin, std::uint32_t end);
-  void follow_tails();
-  void plan_descriptors(Kind kind, std::uint32_t& asked, std::uint32_t tail);
+  Status plan_frames(const Copy& descriptors);
+  void write_tails(std::uint32_t number, Pair& pair);
+  void follow_tails(std::uint32_t number, Pair& pair);
+  void plan_descriptors(Kind kind, std::uint32_t number, std::uint32_t& asked, std::uint32_t tail);
   void post_later();
-  void take_received();
-  void tell_received();
-  void tell_transmitted();
+  void take_received(std::uint32_t number, Pair& pair);
+  void tell_received(std::uint32_t number, Pair& pair);
+  void tell_transmitted(std::uint32_t number, Pair& pair);
   /// Copies descriptors [begin, end) of a ring at `ring` from the mirror into the window, line by line.
   void tell(std::uint32_t ring, std::uint32_t stride, std::uint32_t begin, std::uint32_t end);
   [[nodiscard]] Descriptor mirrored(std::uint32_t offset) const;
@@ -105,13 +119,9 @@ class HostRings {
   Mover& mover_;
   HostRingsAccess& access_;
   std::deque<Copy> to_host_, later_;   ///< under way; those for which there was no room
-  std::deque<std::uint32_t> to_card_;  ///< receive slots under way
+  std::deque<Arrival> to_card_;        ///< under way
   bool rang_to_host_ = true, rang_to_card_ = true, worked_ = false;
-  // Indices, each at or behind the one before it. Receive: requested from the window, given to the NIC, written back by
-  // the NIC, copied to the window, reported to the core.
-  std::uint32_t rx_asked_ = 0, rx_given_ = 0, rx_seen_ = 0, rx_there_ = 0, rx_told_ = 0;
-  // Transmit: requested from the window, given to the NIC, reported to the core.
-  std::uint32_t tx_asked_ = 0, tx_given_ = 0, tx_told_ = 0;
+  std::vector<Pair> pairs_;
   HostRingsCounters counters_;
 };
 

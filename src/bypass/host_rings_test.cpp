@@ -28,10 +28,11 @@ struct Copy {
 struct Bench final : Mover, HostRingsAccess {
   const Personality& nic;
   std::vector<std::byte> window = std::vector<std::byte>(kWindowBytes), mirror = std::vector<std::byte>(kWindowBytes);
-  std::vector<std::byte> mailbox = std::vector<std::byte>(kMailboxBytes);
+  std::vector<std::byte> mailbox = std::vector<std::byte>(4 * kMailboxBytes);
   std::deque<Copy> to_host, to_card;
   std::size_t room = 1000, ended_to_host = 0, ended_to_card = 0;
   bool fails = false;
+  std::uint32_t pair = 0;  ///< that is in use
   std::vector<std::string> rung;
   std::vector<Copy> told;  ///< writes of the processor to the window
   std::vector<std::uint32_t> rx_tails, tx_tails;
@@ -42,6 +43,7 @@ struct Bench final : Mover, HostRingsAccess {
         rings({.nic = &nic,
                .rx_entries = entries,
                .tx_entries = entries,
+               .pairs = 4,
                .mirror = mirror,
                .mirror_address = kMirror,
                .mailbox = mailbox},
@@ -62,8 +64,14 @@ struct Bench final : Mover, HostRingsAccess {
     std::ranges::copy(bytes, window.begin() + offset);
     told.push_back({offset, static_cast<std::uint32_t>(bytes.size())});
   }
-  void write_rx_tail(std::uint32_t value) override { rx_tails.push_back(value); }
-  void write_tx_tail(std::uint32_t value) override { tx_tails.push_back(value); }
+  void write_rx_tail(std::uint32_t pair, std::uint32_t value) override {
+    EXPECT_EQ(pair, this->pair);
+    rx_tails.push_back(value);
+  }
+  void write_tx_tail(std::uint32_t pair, std::uint32_t value) override {
+    EXPECT_EQ(pair, this->pair);
+    tx_tails.push_back(value);
+  }
 
   void turn() {
     const auto turned = rings.turn();
@@ -80,17 +88,17 @@ struct Bench final : Mover, HostRingsAccess {
     }
     (way == Way::kToHost ? ended_to_host : ended_to_card) += count;
   }
-  void mail(std::uint32_t place, std::uint32_t value) { std::memcpy(mailbox.data() + place, &value, 4); }
+  void mail(std::uint32_t place, std::uint32_t value) { std::memcpy(mailbox.data() + pair * kMailboxBytes + place, &value, 4); }
   void put(std::vector<std::byte>& into, std::uint32_t offset, const Descriptor& descriptor) {
     std::array<std::byte, kDescriptorBytes> bytes;
     store(descriptor, bytes);
     std::ranges::copy(bytes, into.begin() + offset);
   }
   void receive(std::uint32_t index, std::uint32_t bytes) {  // as the NIC writes back
-    put(mirror, kRxRings + index * nic.rx_descriptor_bytes, make_rx_done(nic, {.bytes = bytes, .end = true}));
+    put(mirror, kRxRings + pair * kRingStride + index * nic.rx_descriptor_bytes, make_rx_done(nic, {.bytes = bytes, .end = true}));
   }
   void transmit(std::uint32_t index, std::uint64_t address, std::uint32_t bytes) {  // as the core computes it
-    put(window, kTxRings + index * 16, make_tx(nic, {.address = address, .bytes = bytes, .total = bytes, .end = true}));
+    put(window, kTxRings + pair * kRingStride + index * 16, make_tx(nic, {.address = address, .bytes = bytes, .total = bytes, .end = true}));
   }
   /// Gives the NIC all slots except one.
   void give_slots() {
@@ -194,6 +202,47 @@ TEST(HostRings, TransmitTail_ExpectDescriptorsThenFramesThenTheNic) {
   bench.turn();
   EXPECT_EQ(bench.told, (std::vector<Copy>{{kTxRings, 16}, {kTxRings + 16, 16}}));
   EXPECT_EQ(bench.rings.counters().transmitted, 2U);
+}
+
+TEST(HostRings, AnotherPair_ExpectItsRingsSlotsAndTails) {
+  Bench bench;
+  bench.pair = 3;
+  const std::uint32_t slots = kSlots + 3 * 64 * 4096, rings = 3 * 0x2'0000;  // docs/design/bypass-core.md
+  bench.give_slots();
+  bench.receive(0, 300);
+  bench.transmit(0, kMirror + kPacked, 200);
+  bench.mail(kTxMail, 1);
+  bench.turn();
+  EXPECT_EQ(bench.to_card, (std::deque<Copy>{{slots, 300}}));
+  EXPECT_EQ(bench.to_host, (std::deque<Copy>{{kTxRings + rings, 16}}));
+  bench.end(Way::kToCard, 1);
+  bench.end(Way::kToHost, 1);
+  bench.turn();
+  bench.end(Way::kToHost, 1);
+  bench.turn();
+  EXPECT_EQ(bench.tx_tails, std::vector<std::uint32_t>{1});
+  bench.put(bench.mirror, kTxRings + rings, make_tx_done(bench.nic));
+  bench.turn();
+  EXPECT_EQ(bench.told, (std::vector<Copy>{{rings, 16}, {kTxRings + rings, 16}}));
+}
+
+TEST(HostRings, CopiesOfSeveralPairs_ExpectEachForItsOwn) {
+  Bench bench;
+  for (bench.pair = 0; bench.pair < 4; ++bench.pair) {
+    bench.transmit(0, kMirror + kPacked + 64 * bench.pair, 60);
+    bench.mail(kTxMail, 1);
+  }
+  bench.turn();
+  ASSERT_EQ(bench.to_host.size(), 4U);
+  bench.end(Way::kToHost, 4);
+  bench.turn();
+  EXPECT_EQ(bench.to_host, (std::deque<Copy>{
+                               {kPacked, 60}, {kPacked + 64, 60}, {kPacked + 128, 60}, {kPacked + 192, 60}}));
+  for (bench.pair = 0; bench.pair < 4; ++bench.pair) {
+    bench.end(Way::kToHost, 1);
+    bench.turn();  // write_tx_tail() checks the pair
+    EXPECT_EQ(bench.tx_tails.size(), bench.pair + 1);
+  }
 }
 
 TEST(HostRings, RingsThatGoRound_ExpectTwoCopiesAndEveryDescriptorInTurn) {

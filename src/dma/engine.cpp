@@ -37,8 +37,12 @@ Result<std::unique_ptr<Engine>> Engine::open(pci::Device& device, const EngineOp
   std::unique_ptr<Engine> engine(new Engine(device, options));
   WHERRY_TRY(engine->identify());
   WHERRY_TRY(device.set_bus_master(false));
-  if (const Status reset = device.reset(); !reset && reset.code() != StatusCode::kUnsupported) return reset;
+  const Status reset = device.reset();
+  if (!reset && reset.code() != StatusCode::kUnsupported) return reset;
   WHERRY_TRY(engine->make_rings());
+  // Without a function reset, rings of a process that was killed still run.
+  if (!reset)
+    for (const auto& ring : engine->rings_) WHERRY_TRY(ring->clear());
   WHERRY_TRY(engine->set_up());
   return engine;
 }

@@ -203,9 +203,13 @@ Status Ring::stop() {
 
 void Ring::start() { control(true, false); }
 
-Status Ring::recover() {
+Status Ring::clear() {
   control(false, true);
-  WHERRY_TRY(settle(reg::kRingStateResetting.mask(), 0, "end its reset"));
+  return settle(reg::kRingStateResetting.mask(), 0, "end its reset");
+}
+
+Status Ring::recover() {
+  WHERRY_TRY(clear());
   forget();
   start();
   return {};

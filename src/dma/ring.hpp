@@ -93,6 +93,8 @@ class Ring {
   friend class Engine;
   /// Writes all registers of a ring that has been reset.
   void set_up();
+  /// Resets the ring, whatever an earlier driver left there. Errors: as recover().
+  Status clear();
   /// Call it after a function reset: makes outstanding transfers void and restarts all counts.
   void forget();
   [[nodiscard]] std::uint64_t status_now() const noexcept;

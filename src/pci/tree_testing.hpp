@@ -161,6 +161,7 @@ struct Machine {
   std::size_t config_bytes = 4096;  ///< 64: as a user who is not root sees it
   std::uint64_t card_window = kCardWindow, card_bytes = 16ULL << 20;
   std::uint64_t card_flags = kMemory64Prefetch;
+  std::uint64_t engine_bytes = 0;  ///< of the card's BAR 4, which its DMA engine has; 0: no such BAR
   std::uint64_t window_first = 0x38'0000'0000, window_last = 0x38'0FFF'FFFF;  ///< prefetchable, of all ports
   int nic_group = 10, card_group = 11;
   std::string nic_driver = "ixgbe";
@@ -189,6 +190,11 @@ struct Machine {
     ConfigBytes nic(config_bytes), card(config_bytes);
     nic.u32(0x10, static_cast<std::uint32_t>(kNicRegisters));
     card.u32(0x10, 0xE010'0000).wide_bar(2, card_window, true);
+    std::string engine;
+    if (engine_bytes != 0) {
+      card.wide_bar(4, card_window + card_bytes, true);
+      engine = kEmptyLine + resource_line(card_window + card_bytes, engine_bytes, kMemory64Prefetch);
+    }
     if (config_bytes == 4096) {
       nic.express(0, 0x2810);
       card.express(0, 0x2810);
@@ -206,7 +212,7 @@ struct Machine {
                .device = 0x903F,
                .class_code = 0x058000,
                .resource = resource_line(0xE010'0000, 0x1'0000, kMemory32) + kEmptyLine +
-                           resource_line(card_window, card_bytes, card_flags),
+                           resource_line(card_window, card_bytes, card_flags) + engine,
                .config = card,
                .group = card_group});
     for (const int group : {nic_group, card_group})

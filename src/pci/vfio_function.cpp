@@ -45,25 +45,42 @@ bool has_line_store() { return false; }
 Result<std::unique_ptr<VfioFunction>> VfioFunction::open(Kernel& kernel, BusAddress at, int group, unsigned doorbells,
                                                          std::uint64_t iova_from) {
   WHERRY_ASSIGN(Vfio vfio, Vfio::open(kernel, std::span(&at, 1), std::span(&group, 1)));
-  std::unique_ptr<VfioFunction> made(new VfioFunction(std::move(vfio), doorbells, iova_from));
+  std::unique_ptr<VfioFunction> made(new VfioFunction(std::move(vfio), nullptr, 0, doorbells, kSame, iova_from));
   WHERRY_TRY(made->device().forbid_relaxed_ordering());
-  if (auto mapped = made->vfio_.map_here(0, doorbells))
-    made->mapped_ = *mapped;
-  else if (mapped.status().code() != StatusCode::kUnsupported)
-    return std::move(mapped).status();
+  WHERRY_TRY(made->map_doorbells());
   return made;
 }
 
-std::uint32_t VfioFunction::read32(unsigned bar, std::uint64_t offset) { return device().read32(bar, offset); }
+Result<std::unique_ptr<VfioFunction>> VfioFunction::share(Vfio& vfio, std::size_t index, unsigned doorbells,
+                                                          const Places& places, std::uint64_t iova_from) {
+  std::unique_ptr<VfioFunction> made(new VfioFunction({}, &vfio, index, doorbells, places, iova_from));
+  WHERRY_TRY(made->map_doorbells());
+  return made;
+}
+
+Status VfioFunction::map_doorbells() {
+  const Place& place = places_.at(doorbells_);
+  auto mapped = vfio_.map_here(index_, place.bar);
+  if (!mapped) return mapped.status().code() == StatusCode::kUnsupported ? Status() : std::move(mapped).status();
+  if (place.offset < mapped->size()) mapped_ = mapped->subspan(place.offset);
+  return {};
+}
+
+std::uint32_t VfioFunction::read32(unsigned bar, std::uint64_t offset) {
+  const Place& place = places_.at(bar);
+  return device().read32(place.bar, place.offset + offset);
+}
 
 void VfioFunction::write32(unsigned bar, std::uint64_t offset, std::uint32_t value) {
-  device().write32(bar, offset, value);
+  const Place& place = places_.at(bar);
+  device().write32(place.bar, place.offset + offset, value);
 }
 
 void VfioFunction::write_line(unsigned bar, std::uint64_t offset, std::span<const std::byte> data) {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // the descriptors are in memory before the doorbell
   if (bar != doorbells_ || mapped_.empty() || offset + data.size() > mapped_.size()) {
-    static_cast<void>(device().write(bar, offset, data));  // a device that is gone takes nothing
+    const Place& place = places_.at(bar);
+    static_cast<void>(device().write(place.bar, place.offset + offset, data));  // a device that is gone takes nothing
     return;
   }
   std::byte* const to = mapped_.data() + offset;
@@ -78,7 +95,10 @@ void VfioFunction::write_line(unsigned bar, std::uint64_t offset, std::span<cons
 
 Status VfioFunction::set_bus_master(bool on) { return device().set_bus_master(on); }
 
-Status VfioFunction::reset() { return device().reset(); }
+Status VfioFunction::reset() {
+  if (!own_) return {StatusCode::kUnsupported, "a reset of the function would also reset what its other users drive"};
+  return device().reset();
+}
 
 Result<DmaMemory> VfioFunction::allocate(std::size_t bytes) {
   const std::size_t whole = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;

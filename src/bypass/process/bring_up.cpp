@@ -19,13 +19,23 @@ constexpr std::size_t kNicIndex = 0, kCardIndex = 1;  // in the container
 constexpr std::uint64_t kMessageAddress = 0x10'0000;  // where the search for room for messages begins
 constexpr auto kTailLimit = 200ms;                    // for the card's first write of a tail: it takes microseconds
 
+constexpr auto kSettleLimit = 2s;                     // for the copies of frames that were under way
+
 constexpr const char* kNoOtherWay =
-    "This program has no other way yet. Rings in the host's memory do without traffic between NIC and card, but need a "
-    "card with the DMA engine beside the core, and a host that works for each frame: they are simulated only "
-    "(docs/design/bypass-host-rings.md).";
+    "Rings in the host's memory do without traffic between NIC and card, but need a card with the DMA engine beside the "
+    "core, and a host that works for each frame (docs/design/bypass-host-rings.md).";
+constexpr const char* kInHost =
+    "The rings are in the host's memory: each frame crosses PCIe four times, and this process must run. It uses one "
+    "processor core. While it is stopped, no frame moves.";
 
 /// Returns whether a cause is fatal. The others only mean that traffic takes a detour.
 bool is_fatal(Cause cause) { return cause != Cause::kNoCommonPort && cause != Cause::kAcsRedirect; }
+
+/// Returns whether the card may have the DMA engine: whether it has the engine's BAR.
+bool may_have_engine(const pci::PciTree& tree, pci::BusAddress card) {
+  const pci::PciFunction* function = tree.find(card);
+  return function != nullptr && function->bars[VfioCardEngine::kBar].bytes >= VfioCardEngine::kBarBytes;
+}
 
 }  // namespace
 
@@ -33,17 +43,33 @@ UpParts linux_parts(std::string directory) {
   return {.kernel = pci::linux_kernel(),
           .records = RecordStore(std::move(directory)),
           .registers = [](const pci::VfioDevice& device) { return std::make_unique<VfioRegisters>(device); },
-          .card = [](const pci::VfioDevice& device) { return std::make_unique<VfioCard>(device); }};
+          .card = [](const pci::VfioDevice& device) { return std::make_unique<VfioCard>(device); },
+          .engine = &VfioCardEngine::open};
 }
 
 Result<std::unique_ptr<BringUp>> BringUp::begin(UpParts parts, const pci::PciTree& tree, const UpOptions& options,
                                                 const std::atomic<bool>& stop, UpReport& report) {
-  std::unique_ptr<BringUp> up(new BringUp(std::move(parts), tree, options, stop, report));
+  auto up = attempt(parts, tree, options, stop, report);
+  if (up || options.rings != RingPlace::kAuto || !is_of_peer_to_peer(report.finding.cause)) return up;
+  if (!may_have_engine(tree, options.card)) {
+    report.notes.emplace_back(kNoOtherWay);
+    return up;
+  }
+  report.notes.push_back(fmt::format("Rings in the card are not possible: {}", report.finding.what));
+  report.finding = {};
+  UpOptions in_host = options;
+  in_host.rings = RingPlace::kHost;
+  return attempt(parts, tree, in_host, stop, report);
+}
+
+Result<std::unique_ptr<BringUp>> BringUp::attempt(const UpParts& parts, const pci::PciTree& tree,
+                                                  const UpOptions& options, const std::atomic<bool>& stop,
+                                                  UpReport& report) {
+  std::unique_ptr<BringUp> up(new BringUp(parts, tree, options, stop, report));
   Status done = up->open();
   if (done) done = up->hand_over();
   if (done) return up;
   if (Status ended = up->end(); !ended) report.notes.push_back(ended.message());
-  if (is_of_peer_to_peer(report.finding.cause)) report.notes.emplace_back(kNoOtherWay);
   return done;
 }
 
@@ -77,7 +103,9 @@ Status BringUp::open() {
 
 Status BringUp::check_path() {
   WHERRY_ASSIGN(report_.path, judge_path(tree_, options_.nic, options_.card));
+  report_.in_host = options_.rings == RingPlace::kHost;
   for (const Finding& finding : report_.path.findings) {
+    if (report_.in_host && is_of_peer_to_peer(finding.cause)) continue;
     if (!is_fatal(finding.cause) && options_.allow_detour) {
       report_.notes.push_back(finding.what + " It goes on, since --allow-detour was given.");
       continue;
@@ -124,6 +152,7 @@ Status BringUp::open_vfio() {
       report_.finding = {Cause::kReservedAddress, mapped.message(), ""};
     return mapped;
   };
+  if (report_.in_host) return {};  // NIC and card use the host's memory only
   // The window's bus address is used: a switch routes it directly; after an ACS redirect the IOMMU keeps it unchanged.
   WHERRY_TRY(map(kCardIndex, kWindowBar, card->bars[kWindowBar].on_bus));
   return map(kNicIndex, 0, nic->bars[0].on_bus);
@@ -154,6 +183,9 @@ Status BringUp::open_devices() {
 }
 
 Status BringUp::fly() {
+  // A killed process leaves the core running, and a running pair blocks access to its slots.
+  if (auto core = Card::open(*access_); core && core->running()) WHERRY_TRY(core->stop());
+  if (report_.in_host) return open_host_way();
   if (!options_.preflight) {
     report_.notes.emplace_back("No data was moved before: the pre-flight test was switched off.");
     return {};
@@ -163,8 +195,6 @@ Status BringUp::fly() {
         fmt::format("No data was moved before: a NIC of the family {} has no loopback.", nic_->personality().name));
     return {};
   }
-  // A killed process leaves the core running, and a running pair blocks access to its slots.
-  if (auto core = Card::open(*access_); core && core->running()) WHERRY_TRY(core->stop());
   const std::uint64_t window = tree_.find(options_.card)->bars[kWindowBar].on_bus;
   report_.preflight = run_preflight(*nic_, *access_, {.window = window, .seed = options_.seed});
   report_.moved = true;
@@ -173,17 +203,35 @@ Status BringUp::fly() {
   return {StatusCode::kFailedPrecondition, report_.finding.what};
 }
 
+Status BringUp::open_host_way() {
+  WHERRY_ASSIGN(host_way_, HostWay::open(*vfio_, kCardIndex, nic_->personality(), *registers_, options_.pairs,
+                                         parts_.engine));
+  // The engine switched the card's bus mastering off and on.
+  if (options_.preflight) {
+    if (Status copied = host_way_->try_copies(*access_, options_.seed); !copied) {
+      report_.finding = {Cause::kEngineDead, copied.message(), "Load the bitstream again."};
+      return {StatusCode::kFailedPrecondition, copied.message()};
+    }
+  }
+  report_.notes.emplace_back(kInHost);
+  return {};
+}
+
 Status BringUp::hand_over() {
   WHERRY_TRY(go_on());
   WHERRY_ASSIGN(Card card, Card::open(*access_));
   card_ = std::make_unique<Card>(card);
-  const std::uint64_t window = tree_.find(options_.card)->bars[kWindowBar].on_bus;
-  WHERRY_TRY(card_->configure(nic_->personality(), {.window = window,
-                                                    .nic = tree_.find(options_.nic)->bars[0].on_bus,
-                                                    .in_place = options_.in_place,
-                                                    .frame_bytes = options_.frame_bytes,
-                                                    .pairs = options_.pairs,
-                                                    .through_root = report_.path.route != Route::kDirect}));
+  const std::uint64_t window =
+      host_way_ ? host_way_->mirror() : tree_.find(options_.card)->bars[kWindowBar].on_bus;
+  WHERRY_TRY(card_->configure(nic_->personality(),
+                              {.window = window,
+                               .nic = tree_.find(options_.nic)->bars[0].on_bus,
+                               .in_place = options_.in_place,
+                               .frame_bytes = options_.frame_bytes,
+                               .pairs = options_.pairs,
+                               .through_root = !host_way_ && report_.path.route != Route::kDirect,
+                               .mailbox = host_way_ ? host_way_->mailbox() : 0}));
+  if (host_way_) host_way_->begin(card_->shape());
   if (options_.function) {
     WHERRY_ASSIGN(functions_, Functions::open(*access_));
     WHERRY_TRY(functions_->configure(*options_.function, nic_->mac(), options_.in_place));
@@ -201,6 +249,11 @@ Status BringUp::hand_over() {
   started_ = true;
   // Start the card last: a tail that is written to a queue that is off would be lost.
   WHERRY_TRY(card_->start());
+  WHERRY_TRY(wait_for_tails());
+  return functions_ ? functions_->start() : Status();
+}
+
+Status BringUp::wait_for_tails() {
   for (std::uint32_t pair = 0; pair < options_.pairs; ++pair) {
     const std::uint32_t tail = nic_->personality().rx_tail_offset + nic_->personality().rx_tail_stride * pair;
     for (auto waited = 0us; registers_->read(tail) == 0; waited += 1ms) {
@@ -209,13 +262,21 @@ Status BringUp::hand_over() {
             Cause::kTailsDead,
             "The card gave the NIC its slots, and the NIC's tail register did not change: the card's writes do not "
             "arrive.",
-            "Put both into slots behind one PCIe switch, and see that the card's bridge may master the bus."};
+            host_way_ ? "See that the card's bridge may master the bus."
+                      : "Put both into slots behind one PCIe switch, and see that the card's bridge may master the "
+                        "bus."};
         return {StatusCode::kFailedPrecondition, report_.finding.what};
       }
+      WHERRY_TRY(turn());
       registers_->pause(1ms);
     }
   }
-  return functions_ ? functions_->start() : Status();
+  return {};
+}
+
+Result<bool> BringUp::turn() {
+  if (!host_way_) return false;
+  return host_way_->turn();
 }
 
 Status BringUp::end() {
@@ -232,8 +293,11 @@ Status BringUp::end() {
   if (started_) {
     started_ = false;
     keep(card_->stop());
+    // A tail may be written only while the NIC's queues are on.
+    if (host_way_) keep(host_way_->settle(kSettleLimit));
     keep(nic_->stop());
   }
+  host_way_.reset();
   nic_.reset();
   card_.reset();
   registers_.reset();

@@ -15,11 +15,19 @@
 #include "bypass/functions.hpp"
 #include "bypass/nic/nic.hpp"
 #include "bypass/path.hpp"
+#include "bypass/process/host_way.hpp"
 #include "bypass/process/preflight.hpp"
 #include "bypass/process/record.hpp"
 #include "pci/vfio.hpp"
 
 namespace wherry::bypass {
+
+/// Where the NIC's rings and frames lie.
+enum class RingPlace : std::uint8_t {
+  kAuto,  ///< in the card; in the host's memory if NIC and card cannot reach each other and the card has a DMA engine
+  kCard,
+  kHost,  ///< docs/design/bypass-host-rings.md
+};
 
 struct UpOptions {
   pci::BusAddress nic{}, card{};
@@ -29,6 +37,7 @@ struct UpOptions {
   std::uint32_t frame_bytes = 1518;  ///< longest frame, with FCS
   std::uint32_t pairs = 1;           ///< queue pairs
   bool allow_detour = false;         ///< go on although traffic passes the root complex, if the pre-flight test says so
+  RingPlace rings = RingPlace::kAuto;
   bool preflight = true;
   std::uint64_t seed = 0;                   ///< of the pre-flight test's frames
   std::optional<FunctionSetup> function{};  ///< that is switched on; none: the functions' registers stay as they are
@@ -41,6 +50,7 @@ struct UpParts {
   /// Access to NIC and card through the container. The Vfio outlives both.
   std::function<std::unique_ptr<Registers>(const pci::VfioDevice&)> registers;
   std::function<std::unique_ptr<CardAccess>(const pci::VfioDevice&)> card;
+  OpenEngine engine;
 };
 /// The parts that use the real kernel.
 UpParts linux_parts(std::string directory);
@@ -48,7 +58,8 @@ UpParts linux_parts(std::string directory);
 struct UpReport {
   PathReport path{};
   PreflightReport preflight{};
-  bool moved = false;  ///< the pre-flight test ran
+  bool moved = false;     ///< the pre-flight test ran
+  bool in_host = false;   ///< the rings are in the host's memory
   std::vector<std::string> notes;
   Finding finding;  ///< why it ended; kNone: another error, or none
 };
@@ -66,6 +77,13 @@ class BringUp {
   BringUp& operator=(const BringUp&) = delete;
   ~BringUp();
 
+  /// If the rings are in the host's memory, moves what is there (HostWay::turn()); call it in a loop. False: there was
+  /// no work. Otherwise always false. Errors: as HostRings::turn(); after one, end() is the only thing left to do.
+  Result<bool> turn();
+  /// None if the rings are in the card.
+  [[nodiscard]] const HostRingsCounters* host_counters() const noexcept {
+    return host_way_ ? &host_way_->counters() : nullptr;
+  }
   /// Stops the card and the NIC, and gives both back. The status names functions that could not be given back; they
   /// stay in the record.
   Status end();
@@ -82,13 +100,18 @@ class BringUp {
         options_(options),
         stop_(stop),
         report_(report) {}
+  static Result<std::unique_ptr<BringUp>> attempt(const UpParts& parts, const pci::PciTree& tree,
+                                                  const UpOptions& options, const std::atomic<bool>& stop,
+                                                  UpReport& report);
   Status open();
   Status check_path();
   Status take();
   Status open_vfio();
   Status open_devices();
   Status fly();
+  Status open_host_way();
   Status hand_over();
+  Status wait_for_tails();
   [[nodiscard]] Status go_on() const;
 
   UpParts parts_;
@@ -102,6 +125,7 @@ class BringUp {
   std::unique_ptr<Registers> registers_;
   std::unique_ptr<CardAccess> access_;
   std::unique_ptr<Nic> nic_;
+  std::unique_ptr<HostWay> host_way_;  ///< if the rings are in the host's memory
   std::unique_ptr<Card> card_;
   std::optional<Functions> functions_;  ///< while ours runs
   bool started_ = false;

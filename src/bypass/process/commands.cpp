@@ -91,12 +91,19 @@ ordered_json driven_by(BringUp& up) {
                       {"personality", up.nic().personality().name},
                       {"mac", text_of(up.nic().mac())},
                       {"link", {{"up", link.up}, {"mbits", link.mbits}}},
-                      {"running", up.card().running()}};
+                      {"running", up.card().running()},
+                      {"rings", up.host_counters() != nullptr ? "host" : "card"}};
   if (const auto counters = up.card().counters()) {
     driven["counters"] = ordered_json::object();
     for (const Counter& counter : *counters) driven["counters"][std::string(counter.name)] = counter.value;
   } else {
     driven["error"] = counters.status().message();
+  }
+  if (const HostRingsCounters* host = up.host_counters()) {
+    driven["host_rings"] = {{"received", host->received},           {"transmitted", host->transmitted},
+                            {"copies", host->copies},               {"copied_bytes", host->copied_bytes},
+                            {"window_writes", host->window_writes}, {"tails", host->tails},
+                            {"turns", host->turns},                 {"idle_turns", host->idle_turns}};
   }
   if (const auto functions = Functions::open(up.card().access())) {
     ordered_json counted = ordered_json::object();
@@ -117,6 +124,10 @@ void show(const ordered_json& driven) {
         print(fmt::format("  {:16} {}\n", name, value.get<std::uint64_t>()));
   };
   show_counters(driven.value("counters", ordered_json::object()));
+  if (const ordered_json host = driven.value("host_rings", ordered_json()); host.is_object()) {
+    print("rings in the host's memory\n");
+    show_counters(host);
+  }
   if (const ordered_json function = driven.value("function", ordered_json()); function.is_object()) {
     print(fmt::format("function {}\n", function.value("name", "")));
     show_counters(function.value("counters", ordered_json::object()));
@@ -269,14 +280,16 @@ int run_up(const CommandOptions& options, const std::atomic<bool>& stop) {
     print_answer(answer);
   } else {
     print(fmt::format(
-        "{}{}The card {} drives the NIC {}. This process may be stopped (SIGSTOP) and not ended: Ctrl-C, or "
-        "`wherry bypass down`, gives both back.\n",
-        path_text(tree, report.path), report.moved ? preflight_text(report.preflight) : "", card.text(), nic.text()));
+        "{}{}The card {} drives the NIC {}. {}: Ctrl-C, or `wherry bypass down`, gives both back.\n",
+        path_text(tree, report.path), report.moved ? preflight_text(report.preflight) : "", card.text(), nic.text(),
+        report.in_host ? "This process must run" : "This process may be stopped (SIGSTOP) and not ended"));
   }
   for (const std::string& note : report.notes) say(note);
   (void)std::fflush(stdout);
   const std::string socket = RecordStore(options.directory).socket_of(nic);
-  Status served = serve_status(socket, [&] { return driven_by(**running).dump(2) + "\n"; }, stop);
+  std::function<Status()> work;
+  if (report.in_host) work = [&] { return (*running)->turn().status(); };
+  Status served = serve_status(socket, [&] { return driven_by(**running).dump(2) + "\n"; }, stop, work);
   Status ended = (*running)->end();
   if (!served) return fail(options, "up", served);
   if (!ended) return fail(options, "up", ended);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // wherry-bypass: the host side of bypass.
 #include <CLI/CLI.hpp>
+#include <map>
+#include <string>
 
 #include "base/command_line.hpp"
 #include "base/program.hpp"
@@ -18,7 +20,7 @@ int main(int argc, char** argv) {
       "  wherry-bypass down\n\n"
       "Exit status: 0 done, 1 failed, 2 wrong command line, 3 no such hardware, 10 no common port, 11 ACS redirect,\n"
       "12 BAR, 13 IOMMU group, 14 reserved address, 15 no IOMMU, 20 reads dead, 21 writes dead, 22 wrong data,\n"
-      "23 tails dead, 24 no loopback, 25 card memory.",
+      "23 tails dead, 24 no loopback, 25 card memory, 26 DMA engine dead.",
       "wherry-bypass"};
   app.set_version_flag("--version", std::string("wherry ") + std::string(wherry::kVersion));
   app.require_subcommand(1);
@@ -50,6 +52,14 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   up->add_flag("--allow-detour", options.up.allow_detour,
                "go on although traffic passes the root complex, if the pre-flight test finds that it arrives");
+  up->add_option("--rings", options.up.rings,
+                 "where rings and frames lie: card; host (each frame costs a processor core's time; needs the DMA engine "
+                 "on the card); auto: in the card, or else in the host's memory, which it then says")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, RingPlace>{
+              {"auto", RingPlace::kAuto}, {"card", RingPlace::kCard}, {"host", RingPlace::kHost}},
+          CLI::ignore_case))
+      ->default_str("auto");
   FunctionWords& function = options.function;
   up->add_option("--function", function.name, "what the card does with frames: docs/design/bypass-functions.md")
       ->check(CLI::IsMember(function_names()));

@@ -18,6 +18,9 @@
 namespace wherry::bypass {
 namespace {
 
+/// Calls of `work` between two looks for a client. A call without work takes some hundred nanoseconds.
+constexpr int kCallsPerLook = 1000;
+
 /// A client that does not read gets only what fits into the socket's buffer, so the server never waits for it.
 void answer_one(int listener, const std::function<std::string()>& answer) {
   const Fd asker(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -29,7 +32,7 @@ void answer_one(int listener, const std::function<std::string()>& answer) {
 }  // namespace
 
 Status serve_status(const std::string& socket, const std::function<std::string()>& answer,
-                    const std::atomic<bool>& stop) {
+                    const std::atomic<bool>& stop, const std::function<Status()>& work) {
   WHERRY_ASSIGN(const Fd listener, listen_unix(socket));
   // Signals arrive only during the sleep, so a signal between the check and the sleep is not missed.
   sigset_t ours{}, before{};
@@ -37,13 +40,16 @@ Status serve_status(const std::string& socket, const std::function<std::string()
   sigaddset(&ours, SIGINT);
   sigaddset(&ours, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &ours, &before);
-  while (!stop.load(std::memory_order_relaxed)) {
+  const timespec at_once{};
+  Status worked;
+  while (worked && !stop.load(std::memory_order_relaxed)) {
+    for (int i = 0; work && worked && i < kCallsPerLook; ++i) worked = work();
     pollfd ready{.fd = listener.get(), .events = POLLIN, .revents = 0};
-    if (::ppoll(&ready, 1, nullptr, &before) == 1) answer_one(listener.get(), answer);
+    if (::ppoll(&ready, 1, work ? &at_once : nullptr, &before) == 1) answer_one(listener.get(), answer);
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::unlink(socket.c_str());
-  return {};
+  return worked;
 }
 
 Result<std::string> ask_status(const std::string& socket, std::chrono::milliseconds limit) {

@@ -202,6 +202,7 @@ ordered_json report_json(const Outcome& outcome, const pci::PciTree& tree, const
                                {"a_to_b", report->preflight.there},
                                {"b_to_a", report->preflight.back},
                                {"bytes", report->preflight.bytes}};
+    document["in_host"] = report->in_host;
     document["notes"] = report->notes;
     document["verdict"] = finding_json(verdict(*report));
   }

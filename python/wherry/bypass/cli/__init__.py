@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import enum
 import signal
 import sys
 from collections.abc import Sequence
@@ -27,7 +28,8 @@ bypass_app = App(
     "  wherry bypass demo          without hardware: a NIC of QEMU answers ping and kv, driven by the card's RTL\n\n"
     "[bold]Exit status[/bold]: 0 done, 1 failed, 2 wrong command line, 3 no such hardware. What is in the way: 10 no "
     "common port, 11 ACS redirect, 12 BAR, 13 IOMMU group, 14 reserved address, 15 no IOMMU. What moved data shows: 20 "
-    "reads dead, 21 writes dead, 22 wrong data, 23 tails dead, 24 no loopback, 25 card memory.",
+    "reads dead, 21 writes dead, 22 wrong data, 23 tails dead, 24 no loopback, 25 card memory, 26 DMA engine "
+    "dead.",
 )
 
 NicOption = Annotated[
@@ -46,6 +48,14 @@ DirectoryOption = Annotated[
     Path, typer.Option("--directory", metavar="DIR", help="Where `up` writes down what it has taken.")
 ]
 DIRECTORY = Path("/run/wherry-bypass")
+
+
+class Rings(enum.StrEnum):
+    """Where rings and frames lie."""
+
+    AUTO = "auto"
+    CARD = "card"
+    HOST = "host"
 
 
 def _run(command: str, words: Sequence[str | Path]) -> None:
@@ -115,6 +125,13 @@ def up(
         ),
     ] = False,
     preflight: Annotated[bool, typer.Option("--preflight/--no-preflight", help="Move data first.")] = True,
+    rings: Annotated[
+        Rings,
+        typer.Option(
+            help="Where rings and frames lie. Host: the host's memory; a processor core works for each frame, and the "
+            "card needs the DMA engine. Auto: the card, or the host's memory if NIC and card cannot reach each other."
+        ),
+    ] = Rings.AUTO,
     function: Annotated[
         str,
         typer.Option(
@@ -150,7 +167,8 @@ def up(
 ) -> None:
     """Hand the NIC's rings over to the card. Ctrl-C or `wherry bypass down` returns both to the host.
 
-    The process stays but is idle: it may be stopped (SIGSTOP), and traffic continues. Needs root and an IOMMU.
+    The process stays but is idle: it may be stopped (SIGSTOP), and traffic continues. Needs root and an IOMMU. If NIC
+    and card cannot reach each other, rings and frames lie in the host's memory. Then the process says so, and must run.
 
     --function enables the function that is built in behind the card's core, and reads back that it is enabled.
 
@@ -166,6 +184,7 @@ def up(
     flags = {"--promiscuous": promiscuous, "--in-place": in_place, "--allow-detour": allow_detour}
     words += [flag for flag, wanted in flags.items() if wanted]
     words += ["--frame-bytes", str(frame_bytes), "--pairs", str(pairs)] + ([] if preflight else ["--no-preflight"])
+    words += ["--rings", rings.value]
     for name, value in (("--function", function), ("--ip", ip), ("--to", to)):
         words += [name, value] if value else []
     words += [word for rule in rules or () for word in ("--rule", rule)]
