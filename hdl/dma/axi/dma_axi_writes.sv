@@ -87,7 +87,11 @@ module dma_axi_writes
   // All beats but the last have 64 bytes. So the carry out of the lower bits says whether the last one needs two lines.
   always_comb begin
     place = place_q;
-    if (s_write_payload.first) place = '{more: ends[6], from : s_write_payload.addr[5:0], to: ends[5:0]};
+    if (s_write_payload.first) begin
+      place.more = reach[6] != less[6];
+      place.from = s_write_payload.addr[5:0];
+      place.to   = reach[5:0];
+    end
   end
   always_ff @(posedge clk_i) place_q <= place;
   dma_axi_rotate #(
