@@ -16,6 +16,7 @@ module bypass_card #(
     /// Of bypass_node.
     parameter bit          Functions  = 1'b0,
     parameter bit          Crossing   = 1'b0,
+    parameter bit          Dma        = 1'b0,
     parameter int unsigned QueueBits  = 0,
     parameter int unsigned RxRingBits = 8,
     parameter int unsigned TxRingBits = 9,
@@ -50,6 +51,7 @@ module bypass_card #(
   bypass_node #(
       .Functions (Functions),
       .Crossing  (Crossing),
+      .Dma       (Dma),
       .QueueBits (QueueBits),
       .RxRingBits(RxRingBits),
       .TxRingBits(TxRingBits),

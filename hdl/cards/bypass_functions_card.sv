@@ -14,6 +14,8 @@
 module bypass_functions_card
   import bypass_pkg::bypass_axis_t;
 #(
+    /// Of bypass_node.
+    parameter bit          Dma        = 1'b0,
     /// Of bypass_core.
     parameter int unsigned QueueBits  = 0,
     parameter int unsigned RxRingBits = 8,
@@ -37,6 +39,7 @@ module bypass_functions_card
   // verilog_lint: waive-start module-port
   bypass_card #(
       .Functions (1'b1),
+      .Dma       (Dma),
       .QueueBits (QueueBits),
       .RxRingBits(RxRingBits),
       .TxRingBits(TxRingBits),

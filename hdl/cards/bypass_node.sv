@@ -8,11 +8,13 @@
 /// Behaviour: one of three designs follows bypass_bridge. Without Functions and Kv: bypass_core, with four
 /// streams for a user's function. Functions: bypass_functions, whose register `receive` may select the
 /// external streams m_rx and s_tx. Kv: bypass_kv, with memory. Unused streams offer and accept no beats.
+/// Dma: a DMA engine at a third BAR, for rings in the host's memory (bypass_dma).
 /// Latency: the sum of bypass_bridge and the design behind it.
 /// Reset: axi_rst_ni, synchronous with axi_clk_i. With Kv, a reset waits until memory was idle for 64
 /// cycles (kv_box_reset), because memory would take the rest of a broken burst for a part of the next
 /// one. It then lasts until memory_ready_i. Meanwhile the bridge is ignored. rst_o resets the function.
-/// Requirements: as bypass_bridge, bypass_core and kv_core. Kv requires that Crossing is 0.
+/// Requirements: as bypass_bridge, bypass_core and kv_core. Kv and Dma require that Crossing is 0, and exclude each
+/// other.
 module bypass_node
   import axi_pkg::axi_req_t;
   import axi_pkg::axi_resp_t;
@@ -26,6 +28,8 @@ module bypass_node
     parameter bit          Kv            = 1'b0,
     /// clk_i and axi_clk_i are different clocks.
     parameter bit          Crossing      = 1'b0,
+    /// A DMA engine.
+    parameter bit          Dma           = 1'b0,
     /// Parameters of bypass_core.
     parameter int unsigned QueueBits     = 0,
     parameter int unsigned RxRingBits    = 8,
@@ -68,6 +72,10 @@ module bypass_node
     $fatal(1, "Kv has the bridge's clock, and functions of its own, in %m");
   end
 
+  if (Dma && (Crossing || Kv)) begin : gen_check_dma
+    $fatal(1, "Dma has the bridge's clock, and no place beside Kv, in %m");
+  end
+
   // ---- the bridge
 
   logic bridge_rst_n, rst;
@@ -82,7 +90,8 @@ module bypass_node
   tail_resp_t tail_resp;
   // verilator lint_on UNUSEDSIGNAL
   bypass_bridge #(
-      .Crossing(Crossing)
+      .Crossing(Crossing),
+      .Dma     (Dma)
   ) i_bridge (
       .*,
       .axi_rst_ni   (bridge_rst_n),

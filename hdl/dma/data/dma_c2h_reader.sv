@@ -312,7 +312,7 @@ module dma_c2h_reader
             "a beat within a packet is not full")
   end else begin : gen_no_stream
     logic unused_stream;
-    assign unused_stream    = ^{s_axis_valid, s_axis_payload, stop_i};
+    assign unused_stream    = ^{s_axis_valid, s_axis_payload, stop_i, quiet};
     assign stream_write     = 1'b0;
     assign stream_ends      = 1'b0;
     assign stream_busy      = 1'b0;
