@@ -104,8 +104,8 @@ class RtlWindow {
     std::uint32_t beat = 0;
     bool failed = false;
   };
-  /// Bursts use the identifiers in turn.
-  static constexpr std::uint8_t id_of(std::uint64_t number) { return static_cast<std::uint8_t>(number % 64); }
+  /// Bursts use the identifiers in turn: those of 4 bits, which a PCIe bridge's port has.
+  static constexpr std::uint8_t id_of(std::uint64_t number) { return static_cast<std::uint8_t>(number % 16); }
   template <class Core>
   [[nodiscard]] std::string sample_read(const Core& core);
 

@@ -12,6 +12,7 @@
 #include "bypass/nic/model_testing.hpp"
 #include "bypass/process/bring_up.hpp"
 #include "pci/kernel_testing.hpp"
+#include "sim/bypass/frames_testing.hpp"
 #include "sim/bypass/functions_card_testing.hpp"
 #include "sim/hex_testing.hpp"
 
@@ -28,39 +29,18 @@ using pci::testing_support::FakeKernel;
 using pci::testing_support::kCardWindow;
 using pci::testing_support::kNicRegisters;
 using testing_support::bytes_of;
+using testing_support::datagram;
+using testing_support::kIsAt;
+using testing_support::kPing;
+using testing_support::kPong;
+using testing_support::kWhoHas;
+using testing_support::reflected;
 using Bytes = std::vector<std::byte>;
 
 constexpr auto kNicName = "0000:03:00.0", kCardName = "0000:04:00.0";
 constexpr std::uint64_t kCyclesPerMicrosecond = 250;
 constexpr std::uint64_t kLongestPause = 1000;     ///< cycles that the clock runs in one
 constexpr std::uint64_t kLongestAnswer = 10'000;  ///< cycles; a frame takes some hundreds here
-
-// NIC: 52:54:00:12:34:56, which its model loads from its EEPROM. Sender: 02:00:00:00:00:01 and 10.90.0.1.
-const auto kWhoHas = bytes_of(
-    "ffffffffffff 020000000001 0806 0001 0800 06 04 0001 020000000001 0a5a0001 000000000000 0a5a0002 "
-    "000000000000000000000000000000000000");
-const auto kIsAt = bytes_of(
-    "020000000001 525400123456 0806 0001 0800 06 04 0002 525400123456 0a5a0002 020000000001 0a5a0001 "
-    "000000000000000000000000000000000000");
-const auto kPing = bytes_of(
-    "525400123456 020000000001 0800 4500 0024 0000 4000 40 01 2623 0a5a0001 0a5a0002 "
-    "08 00 e7e3 0007 0001 0102030405060708 00000000000000000000");
-const auto kPong = bytes_of(
-    "020000000001 525400123456 0800 4500 0024 0000 4000 40 01 2623 0a5a0002 0a5a0001 "
-    "00 00 efe3 0007 0001 0102030405060708 00000000000000000000");
-/// UDP without a checksum, 8 bytes of data, from port 1000 to `port`.
-Bytes datagram(unsigned port) {
-  Bytes frame = bytes_of(
-      "525400123456 020000000001 0800 4500 0024 0000 4000 40 11 2613 0a5a0001 0a5a0002 "
-      "03e8 0000 0010 0000 0102030405060708 00000000000000000000");
-  frame[36] = static_cast<std::byte>(port >> 8);
-  frame[37] = static_cast<std::byte>(port & 0xFF);
-  return frame;
-}
-Bytes reflected(Bytes frame) {
-  std::swap_ranges(frame.begin(), frame.begin() + 6, frame.begin() + 6);
-  return frame;
-}
 
 /// A machine with both: a kernel with VFIO, and the NIC and the card on its bus.
 struct Bench {

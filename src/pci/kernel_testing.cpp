@@ -269,7 +269,8 @@ int FakeKernel::device_ioctl(DeviceModel& device, unsigned long request, void* a
       if (info->index < 6) info->size = device.bars[info->index].bytes;
       if (info->index == VFIO_PCI_CONFIG_REGION_INDEX) info->size = device.config.size();
       if (info->size != 0) info->flags = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
-      if (maps_bars && info->index < 6 && info->size >= kPage) info->flags |= VFIO_REGION_INFO_FLAG_MMAP;
+      if (maps_bars && info->index < 6 && device.bars[info->index].maps && info->size >= kPage)
+        info->flags |= VFIO_REGION_INFO_FLAG_MMAP;
       return 0;
     }
     case VFIO_DEVICE_SET_IRQS: {

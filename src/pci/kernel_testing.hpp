@@ -24,6 +24,7 @@ struct BarModel {
   std::uint64_t bytes = 0;
   std::function<std::uint32_t(std::uint64_t)> read;
   std::function<void(std::uint64_t, std::uint32_t)> write;
+  bool maps = true;  ///< whether this process can map it; otherwise its accesses are calls
 };
 
 struct DeviceModel {
