@@ -10,6 +10,7 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jobs import built, eventually
@@ -396,21 +397,29 @@ def test_what_cannot_be_started_says_why(home: KvHome, tmp_path: Path) -> None:
         assert "198.51.100.1:29371: cannot bind" in done.stderr
 
 
+def _bench(home: KvHome, verbs: set[str], *words: str) -> dict[str, Any]:
+    """The operations of a run with some of each verb. On a busy machine a short run may be too short for that."""
+    for seconds in ("0.3", "3", "30"):
+        operations: dict[str, Any] = json.loads(home.ok("bench", "--seconds", seconds, *words, "--json"))["operations"]
+        if set(operations) == verbs and all(verb["count"] > 10 for verb in operations.values()):
+            return operations
+    raise AssertionError(f"half a minute was too short: {operations}")
+
+
 def test_bench_counts_what_it_did(home: KvHome) -> None:
     built("wherry-kv")
     home.ok("up", "--detach", *QUICK)
     mix = ("--reads", "2", "--writes", "1", "--conditional", "1", "--keys", "200", "--zipf", "0.9")
-    result = json.loads(home.ok("bench", "--seconds", "0.3", "--clients", "2", "--depth", "4", *mix, "--json"))
-    assert set(result["operations"]) == {"read", "write", "write_if"}
-    for verb in result["operations"].values():
-        assert sum(verb["outcomes"].values()) == verb["count"] > 10
+    operations = _bench(home, {"read", "write", "write_if"}, "--clients", "2", "--depth", "4", *mix)
+    for verb in operations.values():
+        assert sum(verb["outcomes"].values()) == verb["count"]
         assert 0 < verb["p50_us"] <= verb["p99_us"] <= verb["p999_us"] <= verb["max_us"]
         assert set(verb["outcomes"]) <= {"ok", "version mismatch"}
     shown = home.ok("bench", "--seconds", "0.1", "--no-fill", "--keys", "200", "--value-bytes", "0")
     assert "p99.9 us" in shown
     assert "a second in all" in shown
-    few = json.loads(home.ok("bench", "--seconds", "0.1", "--keys", "1e2", "--json"))
-    assert few["operations"]["read"]["outcomes"].keys() == {"ok"}
+    few = _bench(home, {"read", "write"}, "--keys", "1e2")
+    assert few["read"]["outcomes"].keys() == {"ok"}
     for words, status, said in (
         (["--keys", "1025"], 1, "cluster 'local' has room for 1024 keys; start it with a larger --bucket-bits, 9 for"),
         (["--keys", "1.5"], 2, "'1.5' is not a whole number, as 10000 or 1e4"),

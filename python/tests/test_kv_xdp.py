@@ -267,18 +267,21 @@ def test_cabled_without_a_switch(home: KvHome, tmp_path: Path) -> None:
             assert eventually(lambda log=log: "AF_XDP on eth0 queue 0, native, copy; eth1" in log.read_text()), log
 
         def load(*words: str) -> subprocess.CompletedProcess[str]:
-            command = [program, "--node", nodes[0], "--node", nodes[1], "--seconds", "0.2", "--keys", "50"]
+            command = [program, "--node", nodes[0], "--node", nodes[1], "--keys", "50"]
             command += ["--first-lane", "0", *words]
             return subprocess.run(
                 command, capture_output=True, text=True, timeout=300, preexec_fn=mesh.namespaces[2].enter
             )
 
         for more in (["--spin"], ["--yield"], ["--depth", "16", "--read-from", "round_robin"]):
-            done = load("--reads", "1", "--writes", "1", "--xdp", both, *more)
-            assert done.returncode == 0, done.stderr
-            said = json.loads(done.stdout)
-            assert said["operations"]["read"]["outcomes"].keys() == {"ok"}
-            assert said["operations"]["write"]["outcomes"].keys() == {"ok"}
+            for seconds in ("0.2", "3", "30"):  # on a busy machine a short run may be too short for both
+                done = load("--seconds", seconds, "--reads", "1", "--writes", "1", "--xdp", both, *more)
+                assert done.returncode == 0, done.stderr
+                operations = json.loads(done.stdout)["operations"]
+                if operations.keys() == {"read", "write"}:
+                    break
+            assert operations["read"]["outcomes"].keys() == {"ok"}
+            assert operations["write"]["outcomes"].keys() == {"ok"}
 
         # A client has one address.
         assert "want an interface" in load("--xdp", "eth0,eth0").stderr

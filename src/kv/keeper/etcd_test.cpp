@@ -25,6 +25,9 @@ namespace {
 using testing_support::free_port;
 using testing_support::kPatience;
 
+/// The time for an answer of an endpoint that hangs: then the next one is asked.
+constexpr std::chrono::milliseconds kHangs(1000);
+
 class Etcd : public testing::Test {
  protected:
   void SetUp() override { start("http"); }
@@ -56,7 +59,7 @@ class Etcd : public testing::Test {
     const Deadline deadline(kPatience);
     while (!ca_.empty() && ::access(ca_.c_str(), R_OK) != 0 && !deadline.passed())
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    auto probe = open("probe");
+    auto probe = open("probe", std::chrono::seconds(300), kHangs);
     while (!probe->leader() && !deadline.passed()) {
       ASSERT_EQ(waitpid(process_, nullptr, WNOHANG), 0) << "etcd does not start: is etcd-server installed?";
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -68,7 +71,9 @@ class Etcd : public testing::Test {
     kill(process_, SIGKILL);
     waitpid(process_, nullptr, 0);
   }
-  std::unique_ptr<EtcdElection> open(const std::string& self, std::chrono::seconds lease = std::chrono::seconds(2)) {
+  /// On a busy machine an answer may take seconds, so a test that does not wait for a limit has long ones.
+  std::unique_ptr<EtcdElection> open(const std::string& self, std::chrono::seconds lease = std::chrono::seconds(300),
+                                     std::chrono::milliseconds timeout = kPatience) {
     EtcdOptions o;
     o.urls = urls_.empty() ? std::vector<std::string>{url_} : urls_;
     o.ca = ca_;
@@ -77,6 +82,7 @@ class Etcd : public testing::Test {
     o.prefix = "/wherry/kv/test";
     o.self = self;
     o.lease = lease;
+    o.timeout = timeout;
     auto election = EtcdElection::open(o);
     return election ? *std::move(election) : nullptr;
   }
@@ -166,7 +172,7 @@ class Relay {
 };
 
 TEST_F(Etcd, KeeperFallsSilent_ExpectAnotherGoesOnAndTheOldOneCannotPublish) {
-  auto first = open("10.0.0.1:1");
+  auto first = open("10.0.0.1:1", std::chrono::seconds(10));
   auto second = open("10.0.0.2:2");
   ASSERT_TRUE(first->campaign());
   EXPECT_GT(first->mandate_ns(), boot_ns());
@@ -209,7 +215,7 @@ TEST_F(Etcd, FirstEndpointIsDead_ExpectTheNextAsked) {
 TEST_F(Etcd, AnEndpointHangs_ExpectTheNextAskedAndTheMandateKept) {
   Relay relay(url_);
   urls_ = {relay.url(), url_};
-  auto one = open("10.0.0.1:1", std::chrono::seconds(60));
+  auto one = open("10.0.0.1:1", std::chrono::seconds(300), kHangs);
   ASSERT_TRUE(one->campaign());
   auto store = one->store();
   ASSERT_TRUE(store->store(epoch(1)));
@@ -220,7 +226,8 @@ TEST_F(Etcd, AnEndpointHangs_ExpectTheNextAskedAndTheMandateKept) {
   EXPECT_EQ(one->elected(), term);
   EXPECT_GT(one->mandate_ns(), mandate);
   ASSERT_TRUE(store->store(epoch(2)));
-  EXPECT_EQ((*open("10.0.0.2:2")->store()->load())->epoch, 2U) << "one that comes since";
+  EXPECT_EQ((*open("10.0.0.2:2", std::chrono::seconds(300), kHangs)->store()->load())->epoch, 2U)
+      << "one that comes since";
 }
 
 TEST_F(Etcd, Standby_ExpectItToWatchWithoutAWriteAndToFollowAtOnce) {
@@ -236,7 +243,7 @@ TEST_F(Etcd, Standby_ExpectItToWatchWithoutAWriteAndToFollowAtOnce) {
   const auto written = [&] {
     return field(etcd.Post("/v3/maintenance/status", "{}", "application/json"), "raftIndex");
   };
-  auto first = open("10.0.0.1:1", std::chrono::seconds(300));
+  auto first = open("10.0.0.1:1");
   auto second = open("10.0.0.2:2");
   ASSERT_TRUE(first->campaign());
   const std::string before = written();
@@ -259,7 +266,7 @@ TEST_F(Etcd, Standby_ExpectItToWatchWithoutAWriteAndToFollowAtOnce) {
 }
 
 TEST_F(Etcd, EtcdStandsStill_ExpectTheMandateReadableMeanwhileAndThenOver) {
-  auto one = open("10.0.0.1:1");
+  auto one = open("10.0.0.1:1", std::chrono::seconds(2), kHangs);
   std::atomic<bool> stop = false;
   std::thread thread([&] { one->run(stop); });
   Deadline deadline(kPatience);
