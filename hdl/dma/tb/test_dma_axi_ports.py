@@ -54,7 +54,6 @@ async def traffic(bench: Bench, lanes: list[HostLane], fails: bool, most: int = 
             one.pace(idle, stall)
             one.ask(24, most)
         await bench.until(lambda: all(one.done() for one in lanes), 30_000)
-        await bench.cycle(40)
         for one in lanes:
             one.check()
 
@@ -68,15 +67,16 @@ async def every_byte_is_read_and_written_at_its_place(dut: Any) -> None:
     await traffic(bench, lanes, fails=False, most=4096)
     for one in lanes:
         one.pace(0, 0)
-        for lane in range(LINE):
+    for lane in range(LINE):
+        for one in lanes:
             for size in (1, LINE - lane, LINE, LINE + 1, 200):
                 one.read(READS + (one.at << 13) + lane, size)
                 one.write(WRITES + (one.at << 13) + lane, bench.random.randbytes(size))
                 one.at += 1
-    await bench.until(lambda: all(one.done() for one in lanes), 40_000)
-    await bench.cycle(40)
-    for one in lanes:
-        one.check()
+        if lane % 16 == 15:
+            await bench.until(lambda: all(one.done() for one in lanes), 9000)
+            for one in lanes:
+                one.check()
 
 
 @cocotb.test()
@@ -105,7 +105,6 @@ async def bursts_in_flight_are_limited_and_reads_are_taken_without_answers(dut: 
         assert len(one.memory.read_bursts) == len(one.memory.written_bursts) == HOSTS[one.name]
         one.memory.delay = (1, 30)
     await bench.until(lambda: all(one.done() for one in lanes), 30_000)
-    await bench.cycle(40)
     for one in lanes:
         one.check()
 
@@ -127,7 +126,6 @@ async def reads_that_are_never_answered_stop_no_writes_and_writes_no_reads(dut: 
     for one in lanes:
         one.memory.aw.stall = one.memory.w.stall = 0.0
     await bench.until(lambda: all(one.done() for one in lanes), 9000)
-    await bench.cycle(40)
     for one in lanes:
         one.check()
 
@@ -142,7 +140,6 @@ async def a_beat_a_cycle_in_both_directions(dut: Any) -> None:
         one.read(READS + 512 * i, 512)
         one.write(WRITES + 256 * i, bench.random.randbytes(256))
     await bench.until(one.done, 400)  # 320 beats of data
-    await bench.cycle(20)
     cycles = one.memory.w.cycles_of
     assert cycles[159] - cycles[0] == 159
     one.check()
