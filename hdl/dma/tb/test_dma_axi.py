@@ -19,7 +19,7 @@ from wherry.dma.generated.registers import REGISTERS
 
 INSTANCES: dict[str, dict[str, int]] = {
     "plain": {},
-    "narrow": {"Channels": 4, "MaxRead": 128, "MaxWrite": 128, "Outstanding": 2, "Timeout": 6, "TickBits": 8},
+    "narrow": {"Channels": 4, "MaxRead": 128, "MaxWrite": 128, "Outstanding": 2, "Timeout": 40, "TickBits": 8},
 }
 DATA, CARD, FIRST, SECOND = 0x10_0000_0000, 0x2_0000_0000, 0x7_0000_0000, 0x8_0000_0000
 FAILED = 8
@@ -164,7 +164,7 @@ async def a_read_that_is_not_answered_in_time_is_told(dut: Any) -> None:
     one = lanes[1]
     one.memory.r.idle = 1.0
     one.rings.post(0, DATA, CARD, 100, eager=True)
-    await bench.until(lambda: one.rings.status(0)[1] != 0, 9000)
+    await bench.until(lambda: one.rings.status(0)[1] != 0, 20_000)
     assert one.rings.status(0) == (0, TIMEOUT | FAILED)
     one.memory.r.idle = 0.0
     await bench.cycle(200)

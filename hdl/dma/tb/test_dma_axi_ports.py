@@ -26,8 +26,8 @@ FAULTS = {
     "begins_early": ("dma_axi_writes", "6'(i) >= from &&", "1'b1 &&"),
     "loses_a_rest": ("dma_axi_writes", "rest_q || 6'(i) >= about", "6'(i) >= about"),
     "forgets_the_line_before": ("dma_axi_writes", "before_q <= data", "before_q <= '0"),
-    "stays_in_its_lanes": ("dma_axi_reads", ".s_down (from)", ".s_down (6'd0 & from)"),
-    "counts_short": ("dma_axi_reads", "7'(from) + 7'd1", "7'(from) + 7'd0"),
+    "stays_in_its_lanes": ("dma_axi_reads", ".s_down (flying_q.from)", ".s_down (6'd0 & flying_q.from)"),
+    "counts_short": ("dma_axi_reads", "7'(flying_q.from) + 7'd1", "7'(flying_q.from) + 7'd0"),
     "swaps_errors": ("dma_axi_reads", "== axi_pkg::RespDecErr", "== axi_pkg::RespSlvErr"),
     "hides_errors": ("dma_axi_reads", "r.last ? ErrorNone : error;", "r.last ? ErrorNone : ErrorNone;"),
 }
