@@ -17,7 +17,7 @@ from dma_axi_rig import Host
 from dma_axi_software import BELLS, Rings
 from dma_rig import LINE, MEMORY, UNSUPPORTED
 from echo_model import Host as Echo
-from echo_model import asking
+from echo_model import asking, check, fate
 from functions_rig import ECHO, IN_PLACE
 from simulate import simulate
 
@@ -162,16 +162,16 @@ async def frames_pass_while_the_engine_copies(dut: Any) -> None:
     tails."""
     card = Card(dut, 5)
     rig = card.rig
-    await rig.begin("ixgbe", Echo(reflect=True), ECHO | IN_PLACE)
+    echo = Echo()
+    await rig.begin("ixgbe", echo, ECHO | IN_PLACE)
     rig.nic.manager.pace(0.1, 0.1)
     card.memory.pace(0.2, 0.2)
     # The NIC owns the port, so the registers of BAR 4 are accessed in its way.
-    registers, nic = rig.registers, rig.nic
+    registers, nic, post_at_port = rig.registers, rig.nic, card.rings.host.post
 
     def post(address: int, data: bytes) -> None:
-        before = nic.writes_asked
-        card.rings.host.post(address, data)
-        nic.writes_asked = before + 1
+        post_at_port(address, data)
+        nic.writes_asked += 1
 
     async def write(name: str, value: int, ring: int = 0) -> None:
         assert await registers.write_at(BAR4 - BAR0 + REGISTERS[name].at(ring), value) == 0  # type: ignore[attr-defined]
@@ -182,9 +182,11 @@ async def frames_pass_while_the_engine_copies(dut: Any) -> None:
     card.rings.write, card.rings.read = write, read  # type: ignore[method-assign]
     await card.rings.set_up()
     assert await card.rings.read("id") == REGISTERS["id"].reset
-    frames = [asking(rig.bench.random, 1200) for _ in range(40)]
-    for i, frame in enumerate(frames):
-        rig.arrive(frame, i % rig.queues)
+    frames = [[asking(rig.bench.random, 1200) for _ in range(20)] for _ in range(rig.queues)]
+    replies = [[(frame, fate(frame, echo)) for frame in of_queue] for of_queue in frames]
+    for queue, of_queue in enumerate(frames):
+        for frame in of_queue:
+            rig.arrive(frame, queue)
     card.rings.host.post = post  # type: ignore[method-assign]
     for i in range(4):
         for j in range(12):
@@ -193,13 +195,14 @@ async def frames_pass_while_the_engine_copies(dut: Any) -> None:
     for i in range(48):
         assert all(DATA + 0x4000 * i + at in card.memory.written for at in (0, 1499))
         assert DATA + 0x4000 * i + 1500 not in card.memory.written
-    await rig.bench.until(lambda: sum(map(len, nic.sent)) == len(frames), 60_000)
-    # With `reflect`, echo swaps the addresses of each frame.
-    for queue in range(rig.queues):
-        assert nic.sent[queue] == [f[6:12] + f[:6] + f[12:] for f in frames[queue :: rig.queues]]
+    answered = [[(frame, opinion) for frame, opinion in one if opinion.reply is not None] for one in replies]
+    await rig.bench.until(lambda: list(map(len, nic.sent)) == list(map(len, answered)), 60_000)
+    for sent, expected in zip(nic.sent, answered, strict=True):
+        for found, (frame, opinion) in zip(sent, expected, strict=True):
+            check(frame, found, opinion)
     assert not nic.errors
-    found = await rig.counters()
-    assert found["tails"] == len(rig.tails.log)
+    counters = await rig.counters()
+    assert counters["tails"] == len(rig.tails.log)
 
 
 @cocotb.test()
