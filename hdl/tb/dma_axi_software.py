@@ -23,7 +23,7 @@ IN_STATE = REGISTERS["ring_state"].fields
 
 
 class Memory(Subordinate):
-    """The host's memory behind the bridge. It shows each write to `seen`, and may refuse to be written at `forbidden`."""
+    """The host's memory behind the bridge. It shows words to `seen`. A write to `forbidden` fails the test."""
 
     def __init__(self, bench: Bench, scope: Any, prefix: str, **options: Any) -> None:
         self.seen: Callable[[int, int], None] = lambda address, value: None

@@ -222,7 +222,11 @@ async def no_access_of_the_host_waits_for_reads_of_the_engine(dut: Any) -> None:
     for i in range(100):
         assert await card.window.read(card.at(SLOTS + LINE * i), LINE) == bytes([i] * LINE)
     assert await card.rings.read("id") == REGISTERS["id"].reset
-    for name, value in (("rx_tail_low", TAIL_BASE & 0xFFFFFFFF), ("rx_tail_high", TAIL_BASE >> 32), ("queue_control", 1)):
+    for name, value in (
+        ("rx_tail_low", TAIL_BASE & 0xFFFFFFFF),
+        ("rx_tail_high", TAIL_BASE >> 32),
+        ("queue_control", 1),
+    ):
         assert await card.window.write(card.at(BAR0 + CORE[name].at(0)), value.to_bytes(4, "little")) == OKAY
     await card.bench.until(lambda: TAIL_BASE in card.memory.written, 9000)
     assert card.memory.read_bursts

@@ -32,12 +32,16 @@ def lane(name: str, parameters: dict[str, int]) -> str:
     assigned = "".join(f", .{key}({value})" for key, value in parameters.items())
     lines.append(f"dma_axi #(.host_req_t(m_host_req_t), .host_resp_t(m_host_resp_t){assigned}) dut (.clk_i, .rst_i,")
     lines.append("  .s_axi_req(axi_pkg::axi_req_t'(s_axi_req)), .s_axi_resp(bar_resp), .m_host_req, .m_host_resp,")
-    lines.append("  .m_card_req(card_req), .m_card_resp(axi_pkg::axi_resp_t'(m_card_resp)), .unexpected_o, .timed_out_o,")
+    lines.append(
+        "  .m_card_req(card_req), .m_card_resp(axi_pkg::axi_resp_t'(m_card_resp)), .unexpected_o, .timed_out_o,"
+    )
     lines.append("  .refused_o);")
     lines.insert(0, "axi_pkg::axi_resp_t bar_resp; axi_pkg::axi_req_t card_req;")
     lines.insert(1, "assign s_axi_resp = bar_resp; assign m_card_req = card_req;")
     text = module(name, Axi("s_axi"), [line for bus in buses for line in bus.body()] + lines)
-    return text.replace("input wire rst_i", ", ".join(["input wire rst_i", *(p for bus in buses for p in bus.ports())]), 1)
+    return text.replace(
+        "input wire rst_i", ", ".join(["input wire rst_i", *(p for bus in buses for p in bus.ports())]), 1
+    )
 
 
 class Lane:
@@ -212,7 +216,9 @@ async def no_access_waits_for_reads_of_the_host(dut: Any) -> None:
         for ring in one.rings.rings:
             if ring < 4:
                 for i in range(14):
-                    one.rings.post(ring, DATA + 0x4000 * (14 * ring + i), CARD + 0x4000 * (14 * ring + i), 9000, eager=i % 2 == 0)
+                    one.rings.post(
+                        ring, DATA + 0x4000 * (14 * ring + i), CARD + 0x4000 * (14 * ring + i), 9000, eager=i % 2 == 0
+                    )
         for _ in range(150):
             for ring in one.rings.rings:
                 line = one.memory.get(one.rings.ring_at(ring) + 32 * 13, 32)

@@ -202,7 +202,7 @@ class Bar:
 async def ring(bar: Bar) -> None:
     """Writes to the doorbells: whole lines, tails, parts without a tail, several lines, and strobes with a hole."""
     draw, expected, answers = bar.bench.random, [], []
-    for _ in range(60):
+    for _ in range(100):
         line = draw.randbytes(LINE)
         at = BELLS + LINE * draw.randrange(64)
         kind = draw.choice(["whole", "tail", "part", "hole", "none", "lines"])
@@ -304,7 +304,6 @@ async def each_fault_is_found(dut: Any) -> None:
         bar = Bar(bench, name)
         await bench.reset()
         with pytest.raises(AssertionError):
-            await ring(bar)
             await ring(bar)
 
 
