@@ -112,7 +112,7 @@ def test_tcl_builds_the_tops_that_are_whole(kind: str) -> None:
 @pytest.mark.parametrize("board", CARDS)
 @pytest.mark.parametrize("top", [[], ["functions"], ["my_top", "my_top.sv"]])
 def test_tcl_builds_a_card_with_the_dma_engine(board: str, top: list[str]) -> None:
-    """The top gets its parameter. The bridge has BAR 4, which lies where the RTL expects it, and no other difference."""
+    """The top gets its parameter. The bridge has BAR 4, where the RTL expects it, and no other difference."""
     said, without = tcl("build_card.tcl", board, "dma", *top), tcl("build_card.tcl", board, *top)
     assert find(said, "synth_design").endswith("-generic Dma=1'b1")
     found, plain = config(said), config(without)
