@@ -210,9 +210,13 @@ async def no_access_of_the_host_waits_for_reads_of_the_engine(dut: Any) -> None:
     """The host's memory answers no read. Accesses to the window, registers and doorbells end; tails leave."""
     card = Card(dut, 6)
     await card.start()
+    for i in range(8):
+        card.rings.post(0, DATA + 0x4000 * i, SLOTS, 9000)
+    await card.bench.until(lambda: len(card.memory.read_bursts) > 8)
     card.memory.r.idle = 1.0
-    for i in range(14):
-        card.rings.post(0, DATA + 0x4000 * i, SLOTS, 4000, eager=i % 2 == 0)
+    await card.bench.cycle(800)  # now the engine has all reads in flight that it can have
+    for i in range(6):
+        card.rings.post(0, DATA + 0x4000 * i, SLOTS, 4000, eager=i % 2 == 1)
     for i in range(100):
         ring = 4 * (i % 2)
         line = card.memory.get(card.rings.ring_at(ring) + 32 * 13, 32)
