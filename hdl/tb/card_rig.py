@@ -8,12 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 from axi_agents import INCR, OKAY, Burst
-from axi_memory import Bytes, Memory, memory_ports
+from axi_memory import Bytes, memory_ports
+from axi_memory import Memory as Hbm
 from bench import Agent, Bench, Sink, Source
 from bundles import Axi
 from bypass_formats import FORMATS
 from bypass_nic import TAG, TAIL_BASE, Nic
 from bypass_rig import BASE, STREAM, Frames, Rig
+from dma_axi_software import Memory
+from dma_rig import held
 from echo_model import Host
 from flat import Scope
 from functions_rig import FunctionRegisters
@@ -30,6 +33,7 @@ NODES: dict[str, dict[str, int]] = {
     "plain": {},
     "crossing": {"Crossing": 1, **SMALL, "QueueBits": 2},
     "functions": {"Functions": 1, **SMALL},
+    "dma": {"Functions": 1, "Dma": 1, **SMALL},
     "node": {"Kv": 1, **SMALL, "LineCacheBits": 4, "HostBeats": 256},
 }
 """The optional parts of a top, with their parameters."""
@@ -42,10 +46,10 @@ def top(*names: str) -> str:
         ["input wire clk_i", "input wire core_clk_i", "input wire rst_i", *sides[0].ports(), *sides[1].ports()]
     )
     body = "\n".join(line for side in sides for line in side.body())
-    defaults = {"Functions": 0, "Kv": 0, "Crossing": 0, "QueueBits": 0, "RxRingBits": 8, "TxRingBits": 9}
+    defaults = {"Functions": 0, "Kv": 0, "Dma": 0, "Crossing": 0, "QueueBits": 0, "RxRingBits": 8, "TxRingBits": 9}
     defaults |= {"LineCacheBits": 12, "HostBeats": 4096}
     parameters = ", ".join(f"parameter int unsigned {name} = {value}" for name, value in defaults.items())
-    bits = ("Functions", "Kv", "Crossing")
+    bits = ("Functions", "Kv", "Dma", "Crossing")
     passed = ", ".join(f".{name}({name}{' != 0' if name in bits else ''})" for name in defaults)
     text = f'`include "axi.svh"\nmodule card_flat import kv_core_pkg::*; #({parameters}) ({ports});\n{body}\n'
     text += memory_ports(CHANNELS)
@@ -194,6 +198,28 @@ class SlaveBridge:
         self.log.clear()
 
 
+class HostBridge(Memory):
+    """The bridge's slave port with a DMA engine: host memory, and beside it the NIC's tail registers."""
+
+    def __init__(self, bench: Bench, scope: Any, nic: Nic) -> None:
+        super().__init__(bench, scope, "m_pcie", delay=(5, 40), initial=held(1))
+        self.nic = nic
+        self.log: list[tuple[int, int, int]] = []
+        self.tail_range = range(TAIL_BASE, TAIL_BASE + 0x1000)
+        self.seen = self.tail
+
+    def tail(self, address: int, value: int) -> None:
+        """Passes a tail to the NIC's register at its bus address."""
+        if address in self.tail_range:
+            self.log.append((self.bench.cycles, (address - TAIL_BASE) // TAG, value))
+            self.nic.tail(address, value)
+
+    def reset(self) -> None:
+        """Forgets the log, and transactions in flight."""
+        super().reset()
+        self.log = []
+
+
 class CardRig(Rig):
     """The whole rig behind a bridge. The core's clock may be the slower one."""
 
@@ -208,12 +234,13 @@ class CardRig(Rig):
         self.nic = CountingNic(bench, scope, FORMATS["e1000e"], BASE, self.queues, self.rx_ring, self.tx_ring)
         self.registers = Bar0(self.nic)  # type: ignore[assignment]
         self.functions = FunctionRegisters(self.registers)
-        self.tails = SlaveBridge(bench, scope, self.nic)  # type: ignore[assignment]
+        bridge = HostBridge if options.get("Dma") else SlaveBridge
+        self.tails = bridge(bench, scope, self.nic)  # type: ignore[assignment]
         self.content = Bytes(lambda address: (0x5A << 248) | address)
-        self.memories: list[Memory] = []
+        self.memories: list[Hbm] = []
         if options.get("Kv"):
             before = len(bench.agents)
-            self.memories = [Memory(bench, scope, self.content, i) for i in range(CHANNELS)]
+            self.memories = [Hbm(bench, scope, self.content, i) for i in range(CHANNELS)]
             bench.lasting = bench.agents[before:]
             return
 

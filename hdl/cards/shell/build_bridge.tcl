@@ -2,7 +2,8 @@
 # NEVER RUN IN VIVADO by us. The IP's name and the names of its properties are those that public designs set; AMD's PG194 (DMA/Bridge Subsystem for PCI
 # Express in AXI Bridge mode) says what they do. Check the IP's ports in Vivado against hdl/cards/ip/bypass_pcie_ip.sv before you trust it.
 #
-# The PCIe bridge for bypass_card.sv: an endpoint, Gen3 x16, 512 bits at 250 MHz. build_card.tcl sources this with `board` set.
+# The PCIe bridge for bypass_card.sv: an endpoint, Gen3 x16, 512 bits at 250 MHz. build_card.tcl sources this with `board` set. If `card_dma` is true, there is
+# the DMA engine, too.
 
 # Where the PCIe block of lanes 0 to 15 is, and its quad.
 set bridge_places [dict create au50 {PCIE4C_X1Y0 GTY_Quad_227} au55c {PCIE4C_X1Y1 GTY_Quad_227}]
@@ -47,7 +48,19 @@ set_property -dict [list \
     CONFIG.pf0_bar2_size {8} \
     CONFIG.pciebar2axibar_2 {0x0000000000000000}] [get_ips $bridge]
 
-# Requests under way. In: the most that the master bridge can have; reads of 64 bytes at 100 Gbit/s ask for it. Out: tails only.
+# BAR 4: the DMA engine's registers and doorbells. Then reads leave as well: dma_axi has up to 32 in flight. Prefetchable, so that doorbells may be write-combined.
+if {[info exists card_dma] && $card_dma} {
+    set_property -dict [list \
+        CONFIG.pf0_bar4_enabled {true} \
+        CONFIG.pf0_bar4_64bit {true} \
+        CONFIG.pf0_bar4_prefetchable {true} \
+        CONFIG.pf0_bar4_scale {Kilobytes} \
+        CONFIG.pf0_bar4_size {8} \
+        CONFIG.pciebar2axibar_4 {0x0000000002000000} \
+        CONFIG.c_s_axi_num_read {32}] [get_ips $bridge]
+}
+
+# Requests under way. In: the most that the master bridge can have; reads of 64 bytes at 100 Gbit/s ask for it. Out: writes; without the DMA engine tails only.
 set_property -dict [list \
     CONFIG.c_m_axi_num_read {32} \
     CONFIG.c_m_axi_num_write {32} \

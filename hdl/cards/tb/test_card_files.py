@@ -16,6 +16,7 @@ SHELL = ROOT / "hdl" / "cards" / "shell"
 HERE = Path(__file__).parent
 CARDS = {"au50": "xcu50-fsvh2104-2-e", "au55c": "xcu55c-fsvh2892-2L-e"}
 PACKAGES = ["axi_pkg", "bypass_registers_pkg", "bypass_pkg", "bypass_functions_registers_pkg", "bypass_functions_pkg"]
+PACKAGES += ["dma_registers_pkg", "dma_control_pkg", "dma_data_pkg", "dma_pkg"]
 PACKAGES += ["kv_frame_pkg", "kv_registers_pkg", "kv_core_pkg", "kv_engine_pkg", "kv_recovery_pkg", "kv_memory_pkg"]
 PACKAGES += ["kv_tx_pkg"]
 TOPS = {"functions": ("bypass_functions_card", list(CARDS)), "kv": ("bypass_kv_card", ["au55c"])}
@@ -36,6 +37,15 @@ def ports_of(module: str) -> dict[str, str]:
     text = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     header = text[text.index(f"module {module}") :].partition(");")[0]
     return {name: way for way, name in re.findall(r"(input|output)\s+(?:wire|logic)\s+(?:\[[^\]]*\]\s*)?(\w+)", header)}
+
+
+def region_of(name: str) -> tuple[int, int]:
+    """Returns the address and the size of a BAR in bypass_bridge.sv."""
+    bridge = (ROOT / "hdl" / "cards" / "bypass_bridge.sv").read_text()
+    match = re.search(rf"{name} = '\{{base: 64'h(\w+), size: 64'h(\w+)\}}", bridge)
+    assert match
+    base, size = (int(text.replace("_", ""), 16) for text in match.groups())
+    return base, size
 
 
 def find(said: list[str], start: str) -> str:
@@ -61,7 +71,8 @@ def test_tcl_reads_what_the_card_is_made_of(board: str) -> None:
     assert [path.stem for path in files[: len(PACKAGES)]] == PACKAGES
     assert not [path for path in files[len(PACKAGES) :] if path.stem.endswith("_pkg")]
     there = {ROOT / path for path in hdl_tools.files("*.sv")}
-    used = {path for path in there if {"bypass", "kv", "cards", "common"} & set(path.parts) and "ip" not in path.parts}
+    folders = {"bypass", "kv", "cards", "common", "dma"}
+    used = {path for path in there if folders & set(path.parts) and "ip" not in path.parts}
     box = {ROOT / "hdl" / "opennic" / f"kv_box_{name}.sv" for name in ("hbm", "reset", "watch")}
     assert set(files) == used | box
     assert not {"tb", "formal", "ip"} & {part for path in files for part in path.relative_to(ROOT).parts}
@@ -98,7 +109,28 @@ def test_tcl_builds_the_tops_that_are_whole(kind: str) -> None:
         assert made == ["bypass_pcie_ip"] + (["kv_hbm_ip"] if kind == "kv" else [])
 
 
+@pytest.mark.parametrize("board", CARDS)
+@pytest.mark.parametrize("top", [[], ["functions"], ["my_top", "my_top.sv"]])
+def test_tcl_builds_a_card_with_the_dma_engine(board: str, top: list[str]) -> None:
+    """The top gets its parameter. The bridge has BAR 4, where the RTL expects it, and no other difference."""
+    said, without = tcl("build_card.tcl", board, "dma", *top), tcl("build_card.tcl", board, *top)
+    assert find(said, "synth_design").endswith("-generic Dma=1'b1")
+    found, plain = config(said), config(without)
+    assert not [name for name in plain if "bar4" in name or name.endswith("_4")]
+    assert {name: found[name] for name in plain} == plain
+    more = {name: value for name, value in found.items() if name not in plain}
+    assert more.pop("c_s_axi_num_read") == "32"
+    assert more.pop("pciebar2axibar_4") == f"0x{region_of('Engine')[0]:016X}"
+    assert more.pop("pf0_bar4_size") == str(region_of("Engine")[1] >> 10)
+    assert more.pop("pf0_bar4_scale") == "Kilobytes"
+    assert set(more.values()) == {"true"}
+    assert set(more) == {f"pf0_bar4_{name}" for name in ("enabled", "64bit", "prefetchable")}
+    assert [line for line in said if "create_ip" in line] == [line for line in without if "create_ip" in line]
+
+
 def test_tcl_refuses_other_cards() -> None:
+    with pytest.raises(AssertionError, match="no place for the DMA engine"):
+        tcl("build_card.tcl", "au55c", "dma", "kv")
     with pytest.raises(AssertionError, match="HBM of an Alveo U55C"):
         tcl("build_card.tcl", "au50", "kv")
     with pytest.raises(AssertionError, match="The card must be one of"):
@@ -118,9 +150,7 @@ def test_the_bridge_is_what_the_rtl_takes_it_for(board: str) -> None:
     bridge = (ROOT / "hdl" / "cards" / "bypass_bridge.sv").read_text()
     scales = {"Kilobytes": 1 << 10, "Megabytes": 1 << 20}
     for bar, region in ((0, "Registers"), (2, "Window")):
-        match = re.search(rf"{region} = '\{{base: 64'h([\w]+), size: 64'h(\w+)\}}", bridge)
-        assert match
-        base, size = (int(text.replace("_", ""), 16) for text in match.groups())
+        base, size = region_of(region)
         assert int(found[f"pciebar2axibar_{bar}"], 16) == base
         assert int(found[f"pf0_bar{bar}_size"]) * scales[found[f"pf0_bar{bar}_scale"]] == size
     # The demultiplexer can track as many transactions as the bridge may have outstanding.

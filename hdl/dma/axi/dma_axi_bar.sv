@@ -74,7 +74,9 @@ module dma_axi_bar
 
   // ---- doorbells: a beat waits before the port until the one before it has left
   logic write, refused, rings, room, whole, unused_read;
-  logic [$bits(s_axi_req.aw.addr)-1:0] address, unused_address;
+  // verilator lint_off UNUSEDSIGNAL  // the ring, of the address
+  logic [$bits(s_axi_req.aw.addr)-1:0] bell_address, unused_address;
+  // verilator lint_on UNUSEDSIGNAL
   logic [2:0] unused_size;
   logic [511:0] line;
   logic [63:0] strobe;
@@ -96,7 +98,7 @@ module dma_axi_bar
       .s_axi_req      (bell_req),
       .s_axi_resp     (bell_resp),
       .write_o        (write),
-      .write_address_o(address),
+      .write_address_o(bell_address),
       .write_data_o   (line),
       .write_strobe_o (strobe),
       .write_error_i  (refused),
@@ -128,7 +130,7 @@ module dma_axi_bar
   // The engine looks for the tail at the write's offset. What lies around a lone tail means nothing to it.
   bell_t bell;
   always_comb begin
-    bell = '{offset: {address[8:6], 6'd0}, bytes: 7'd64, data: line};
+    bell = '{offset: {bell_address[8:6], 6'd0}, bytes: 7'd64, data: line};
     if (!whole) begin
       bell.offset[5:0] = 6'(TailOffset);
       bell.bytes       = 7'd4;
@@ -144,9 +146,7 @@ module dma_axi_bar
   );
 
   logic unused;
-  assign unused = ^{address[$bits(
-      address
-  )-1:9], address[5:0], one[6], two[6][63:1], s_axi_req.aw.addr, s_axi_req.ar.addr};
+  assign unused = ^{one[6], two[6][63:1], s_axi_req.aw.addr, s_axi_req.ar.addr};
 
 endmodule
 `default_nettype wire

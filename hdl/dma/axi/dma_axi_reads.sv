@@ -53,42 +53,63 @@ module dma_axi_reads
       `STREAM_PORTS(m, read_valid, read_ready, read)
   );
 
-  // A burst in flight: where its first byte is in its first line, and its last byte in its last line.
+  // A burst in flight: the lane of its first byte in its first line, and that of its last byte in its last line.
   typedef struct packed {
     logic [7:0] tag;
     logic [5:0] from;
     logic [5:0] to;
   } flying_t;
-  flying_t asked, flying;
-  logic room, is_flying, came;
+  flying_t asked, oldest, flying_q;
+  logic room, fits, is_oldest, load, is_flying_q, beat, came;
   logic [12:0] reach;
   assign reach = 13'(read.addr[5:0]) + (read.bytes - 13'd1);
   assign asked = '{tag: read.tag, from : read.addr[5:0], to: reach[5:0]};
   assign read_ready = m_axi_resp.ar_ready && room;
+  // verilator lint_off PINCONNECTEMPTY
+  credit_counter #(
+      .Credits(Outstanding)
+  ) i_credit (
+      .*,
+      .take_i(read_valid && read_ready),
+      .give_i(came),
+      .available_o(room),
+      .count_o()
+  );
+  // verilator lint_on PINCONNECTEMPTY
   stream_fifo #(
       .Width($bits(flying_t)),
       .Depth(Outstanding),
       .Block(1'b0)
   ) i_flying (
       .*,
-      `STREAM_PORTS(s, read_valid && m_axi_resp.ar_ready, room, asked),
-      `STREAM_PORTS(m, is_flying, came, flying)
+      `STREAM_PORTS(s, read_valid && read_ready, fits, asked),
+      `STREAM_PORTS(m, is_oldest, load, oldest)
   );
+  // The oldest burst. Its lanes are in registers, because they move 512 bits. After its first line, `from` is 0.
+  assign load = !is_flying_q || came;
+  always_ff @(posedge clk_i) begin
+    if (load) begin
+      is_flying_q <= is_oldest;
+      flying_q    <= oldest;
+    end else if (beat) begin
+      flying_q.from <= '0;
+    end
+    if (rst_i) is_flying_q <= 1'b0;
+  end
 
   // ---- data
-  logic first_q, open_q, emits, beat, turns, shift_ready;
+  logic here, open_q, emits, shift_ready;
   error_e error, error_q;
-  logic [5:0] from, to;
-  assign turns = flying.from != '0;
-  assign from  = first_q ? flying.from : '0;
-  assign to    = m_axi_resp.r.last ? flying.to : '1;
+  logic [5:0] to;
+  assign here = m_axi_resp.r_valid && is_flying_q;
+  assign to   = m_axi_resp.r.last ? flying_q.to : '1;
   always_comb begin
     error = error_q;
     if (error == ErrorNone && m_axi_resp.r.resp == axi_pkg::RespDecErr) error = ErrorUnsupported;
     if (error == ErrorNone && m_axi_resp.r.resp == axi_pkg::RespSlvErr) error = ErrorAborted;
   end
   assign emits = error == ErrorNone || m_axi_resp.r.last;
-  assign beat  = m_axi_resp.r_valid && m_axi_req.r_ready;
+  assign beat  = here && (shift_ready || !emits);
   assign came  = beat && m_axi_resp.r.last;
 
   // What a completion_t has beside its data.
@@ -102,21 +123,19 @@ module dma_axi_reads
   } about_t;
   about_t about, about_out;
   assign about = '{
-          tag: flying.tag,
+          tag: flying_q.tag,
           first: !open_q,
-          last: m_axi_resp.r.last || (first_q && turns),
+          last: m_axi_resp.r.last || flying_q.from != '0,
           final_: m_axi_resp.r.last,
           error: error,
-          bytes: (7'(to) - 7'(from) + 7'd1) & {7{error == ErrorNone}}
+          bytes: (7'(to) - 7'(flying_q.from) + 7'd1) & {7{error == ErrorNone}}
       };
   always_ff @(posedge clk_i) begin
     if (beat) begin
-      first_q <= m_axi_resp.r.last;
       error_q <= m_axi_resp.r.last ? ErrorNone : error;
       if (emits) open_q <= !about.last;
     end
     if (rst_i) begin
-      first_q <= 1'b1;
       open_q  <= 1'b0;
       error_q <= ErrorNone;
     end
@@ -127,10 +146,10 @@ module dma_axi_reads
       .UserWidth($bits(about_t))
   ) i_down (
       .*,
-      .s_valid(m_axi_resp.r_valid && emits),
+      .s_valid(here && emits),
       .s_ready(shift_ready),
       .s_data (m_axi_resp.r.data),
-      .s_down (from),
+      .s_down (flying_q.from),
       .s_user (about),
       .m_valid(m_completion_valid),
       .m_ready(m_completion_ready),
@@ -148,10 +167,11 @@ module dma_axi_reads
     m_axi_req.ar.cache = axi_pkg::CacheNormal;
     m_axi_req.ar.prot  = axi_pkg::ProtData;
     m_axi_req.ar_valid = read_valid && room;
-    m_axi_req.r_ready  = shift_ready || !emits;
+    m_axi_req.r_ready  = is_flying_q && (shift_ready || !emits);
   end
 
-  `ASSERT(data_awaited, !m_axi_resp.r_valid || is_flying, "read data that nobody asked for")
+  `ASSERT(data_awaited, !m_axi_resp.r_valid || is_flying_q || is_oldest, "read data that nobody asked for")
+  `ASSERT(oldest_fits, !(read_valid && read_ready) || fits, "a burst in flight has no room")
   `ASSERT(within_page, !read_valid || 13'(read.addr[11:0]) + read.bytes <= 13'd4096, "a read crosses a page")
   `ASSERT(reads_have_room, !s_read_valid || s_read_ready, "more reads are in flight than there are tags")
 

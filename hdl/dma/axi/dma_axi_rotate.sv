@@ -34,15 +34,18 @@ module dma_axi_rotate #(
   // Kept, so that a choice of four stays one LUT, and does not merge with another.
   `YOSYS_KEEP
   logic [15:0][31:0] once, words;
+  `YOSYS_KEEP
+  logic [5:0] down;
+  assign down = s_down;
   assign line = s_data;
   for (genvar i = 0; i < 16; i++) begin : gen_word
     logic [31:0] low, high, low_more, high_more;
-    assign low       = s_down[4] ? line[(i+4)%16] : line[i];
-    assign high      = s_down[4] ? line[(i+12)%16] : line[(i+8)%16];
-    assign once[i]   = s_down[5] ? high : low;
-    assign low_more  = s_down[2] ? once[(i+1)%16] : once[i];
-    assign high_more = s_down[2] ? once[(i+3)%16] : once[(i+2)%16];
-    assign words[i]  = s_down[3] ? high_more : low_more;
+    assign low       = down[4] ? line[(i+4)%16] : line[i];
+    assign high      = down[4] ? line[(i+12)%16] : line[(i+8)%16];
+    assign once[i]   = down[5] ? high : low;
+    assign low_more  = down[2] ? once[(i+1)%16] : once[i];
+    assign high_more = down[2] ? once[(i+3)%16] : once[(i+2)%16];
+    assign words[i]  = down[3] ? high_more : low_more;
   end
 
   // ---- by bytes: the multipliers hold both stages' data
@@ -57,7 +60,7 @@ module dma_axi_rotate #(
       .*,
       .load_i(load),
       .data_i({words[0][23:0], words}),
-      .down_i(s_down[1:0]),
+      .down_i(down[1:0]),
       .move_i(move),
       .data_o(m_data)
   );

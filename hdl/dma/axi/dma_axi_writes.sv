@@ -93,7 +93,7 @@ module dma_axi_writes
       place.to   = reach[5:0];
     end
   end
-  always_ff @(posedge clk_i) place_q <= place;
+  always_ff @(posedge clk_i) if (s_write_valid) place_q <= place;
   dma_axi_rotate #(
       .UserWidth($bits(about_t))
   ) i_up (
