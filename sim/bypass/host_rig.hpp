@@ -68,12 +68,8 @@ class HostRig final : bypass::HostRingsAccess {
   Status build();
   // bypass::HostRingsAccess: posted writes of the processor.
   void write_window(std::uint32_t offset, std::span<const std::byte> bytes) override;
-  void write_rx_tail(std::uint32_t pair, std::uint32_t value) override {
-    write_tail(nic.rx_tail_address(pair), value);
-  }
-  void write_tx_tail(std::uint32_t pair, std::uint32_t value) override {
-    write_tail(nic.tx_tail_address(pair), value);
-  }
+  void write_rx_tail(std::uint32_t pair, std::uint32_t value) override { write_tail(nic.rx_tail_address(pair), value); }
+  void write_tx_tail(std::uint32_t pair, std::uint32_t value) override { write_tail(nic.tx_tail_address(pair), value); }
   void write_tail(std::uint64_t address, std::uint32_t value);
 
   HostRigOptions options_;

@@ -114,11 +114,8 @@ class NodeCard::HostPort {
     if (c.m_pcie_awvalid != 0 && c.m_pcie_awready != 0) {
       if (const std::string broken = check("AW", c.m_pcie_awaddr, c.m_pcie_awlen, c.m_pcie_awsize); !broken.empty())
         return broken;
-      writes_.push_back({.address = c.m_pcie_awaddr,
-                         .beats = c.m_pcie_awlen + 1U,
-                         .beat = 0,
-                         .id = c.m_pcie_awid,
-                         .due = 0});
+      writes_.push_back(
+          {.address = c.m_pcie_awaddr, .beats = c.m_pcie_awlen + 1U, .beat = 0, .id = c.m_pcie_awid, .due = 0});
     }
     if (c.m_pcie_wvalid != 0 && c.m_pcie_wready != 0) {
       Beat beat{.strobe = c.m_pcie_wstrb, .last = c.m_pcie_wlast != 0, .data = {}};
@@ -187,9 +184,7 @@ struct NodeCard::Pins {
 };
 
 NodeCard::NodeCard(HostMemory memory, std::uint64_t seed, std::uint32_t pauses)
-    : pauses_(seed, pauses),
-      host_(std::make_unique<HostPort>(std::move(memory))),
-      pins_(std::make_unique<Pins>()) {
+    : pauses_(seed, pauses), host_(std::make_unique<HostPort>(std::move(memory))), pins_(std::make_unique<Pins>()) {
   Verilated::threadContextp(&pins_->context);
   pins_->card = std::make_unique<Vbypass_node_dma>(&pins_->context);
   pins_->bars = std::make_unique<BarPins>(*pins_->card);

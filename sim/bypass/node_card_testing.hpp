@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: the Verilated hdl/cards/bypass_node_dma.sv. It is a card as a PCIe bridge sees it: the bypass core with its
-// functions, and the DMA engine beside it. The bridge is modelled by its two AXI4 ports. A violation (of an RTL
+// For tests: the Verilated hdl/cards/bypass_node_dma.sv. It is a card as a PCIe bridge sees it: the bypass core with
+// its functions, and the DMA engine beside it. The bridge is modelled by its two AXI4 ports. A violation (of an RTL
 // assertion, or of AXI) ends the process with a message. One thread.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests `wherry bypass up --rings host`: the host's program, with the Verilated card of core, functions and DMA engine,
-// on a machine whose switch sends peer-to-peer traffic to the root complex. The engine's driver is behind VFIO's calls on
-// a fake kernel, and a model of an 82599's registers moves the frames. All copies and tails are the RTL's.
+// on a machine whose switch sends peer-to-peer traffic to the root complex. The engine's driver is behind VFIO's calls
+// on a fake kernel, and a model of an 82599's registers moves the frames. All copies and tails are the RTL's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -69,12 +69,14 @@ struct Bench {
     card_device.bars[0] = {.bytes = 0x1'0000, .read = {}, .write = {}};
     card_device.bars[2] = {.bytes = 16 << 20, .read = {}, .write = {}};
     card_device.bars[4] = {.bytes = bypass::VfioCardEngine::kBarBytes,
-                           .read = [this](std::uint64_t offset) {
-                             return card->read32(NodeCard::kEngine + static_cast<std::uint32_t>(offset));
-                           },
-                           .write = [this](std::uint64_t offset, std::uint32_t value) {
-                             card->write32(NodeCard::kEngine + static_cast<std::uint32_t>(offset), value);
-                           },
+                           .read =
+                               [this](std::uint64_t offset) {
+                                 return card->read32(NodeCard::kEngine + static_cast<std::uint32_t>(offset));
+                               },
+                           .write =
+                               [this](std::uint64_t offset, std::uint32_t value) {
+                                 card->write32(NodeCard::kEngine + static_cast<std::uint32_t>(offset), value);
+                               },
                            .maps = false};
     card_device.config = nic_device.config;
     kernel->add(nic_device);

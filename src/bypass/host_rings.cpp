@@ -128,7 +128,8 @@ void HostRings::follow_tails(std::uint32_t number, Pair& pair) {
 /// Plans copies from `asked` to `tail`, in two pieces if the range wraps around.
 void HostRings::plan_descriptors(Kind kind, std::uint32_t number, std::uint32_t& asked, std::uint32_t tail) {
   const bool rx = kind == Kind::kRxDescriptors;
-  const std::uint32_t entries = rx ? setup_.rx_entries : setup_.tx_entries, ring = rx ? rx_ring(number) : tx_ring(number);
+  const std::uint32_t entries = rx ? setup_.rx_entries : setup_.tx_entries,
+                      ring = rx ? rx_ring(number) : tx_ring(number);
   const std::uint32_t stride = rx ? setup_.nic->rx_descriptor_bytes : kTxStride;
   while (asked != tail && tail < entries) {
     const std::uint32_t end = tail > asked ? tail : entries;

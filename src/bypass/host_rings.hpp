@@ -53,7 +53,7 @@ class HostRingsAccess {
 };
 
 struct HostRingsSetup {
-  const Personality* nic = nullptr;  ///< outlives it
+  const Personality* nic = nullptr;              ///< outlives it
   std::uint32_t rx_entries = 0, tx_entries = 0;  ///< of each queue pair
   std::uint32_t pairs = 1;
   std::span<std::byte> mirror;       ///< kWindowBytes, zeros
@@ -118,8 +118,8 @@ class HostRings {
   HostRingsSetup setup_;
   Mover& mover_;
   HostRingsAccess& access_;
-  std::deque<Copy> to_host_, later_;   ///< under way; those for which there was no room
-  std::deque<Arrival> to_card_;        ///< under way
+  std::deque<Copy> to_host_, later_;  ///< under way; those for which there was no room
+  std::deque<Arrival> to_card_;       ///< under way
   bool rang_to_host_ = true, rang_to_card_ = true, worked_ = false;
   std::vector<Pair> pairs_;
   HostRingsCounters counters_;

@@ -88,17 +88,21 @@ struct Bench final : Mover, HostRingsAccess {
     }
     (way == Way::kToHost ? ended_to_host : ended_to_card) += count;
   }
-  void mail(std::uint32_t place, std::uint32_t value) { std::memcpy(mailbox.data() + pair * kMailboxBytes + place, &value, 4); }
+  void mail(std::uint32_t place, std::uint32_t value) {
+    std::memcpy(mailbox.data() + pair * kMailboxBytes + place, &value, 4);
+  }
   void put(std::vector<std::byte>& into, std::uint32_t offset, const Descriptor& descriptor) {
     std::array<std::byte, kDescriptorBytes> bytes;
     store(descriptor, bytes);
     std::ranges::copy(bytes, into.begin() + offset);
   }
   void receive(std::uint32_t index, std::uint32_t bytes) {  // as the NIC writes back
-    put(mirror, kRxRings + pair * kRingStride + index * nic.rx_descriptor_bytes, make_rx_done(nic, {.bytes = bytes, .end = true}));
+    put(mirror, kRxRings + pair * kRingStride + index * nic.rx_descriptor_bytes,
+        make_rx_done(nic, {.bytes = bytes, .end = true}));
   }
   void transmit(std::uint32_t index, std::uint64_t address, std::uint32_t bytes) {  // as the core computes it
-    put(window, kTxRings + pair * kRingStride + index * 16, make_tx(nic, {.address = address, .bytes = bytes, .total = bytes, .end = true}));
+    put(window, kTxRings + pair * kRingStride + index * 16,
+        make_tx(nic, {.address = address, .bytes = bytes, .total = bytes, .end = true}));
   }
   /// Gives the NIC all slots except one.
   void give_slots() {
@@ -236,8 +240,8 @@ TEST(HostRings, CopiesOfSeveralPairs_ExpectEachForItsOwn) {
   ASSERT_EQ(bench.to_host.size(), 4U);
   bench.end(Way::kToHost, 4);
   bench.turn();
-  EXPECT_EQ(bench.to_host, (std::deque<Copy>{
-                               {kPacked, 60}, {kPacked + 64, 60}, {kPacked + 128, 60}, {kPacked + 192, 60}}));
+  EXPECT_EQ(bench.to_host,
+            (std::deque<Copy>{{kPacked, 60}, {kPacked + 64, 60}, {kPacked + 128, 60}, {kPacked + 192, 60}}));
   for (bench.pair = 0; bench.pair < 4; ++bench.pair) {
     bench.end(Way::kToHost, 1);
     bench.turn();  // write_tx_tail() checks the pair

@@ -40,9 +40,11 @@ Result<std::unique_ptr<Engine>> Engine::open(pci::Device& device, const EngineOp
   const Status reset = device.reset();
   if (!reset && reset.code() != StatusCode::kUnsupported) return reset;
   WHERRY_TRY(engine->make_rings());
-  // Without a function reset, rings of a process that was killed still run.
-  if (!reset)
+  if (!reset) {
+    // Rings of a process that was killed still run. The reset of a ring waits until its last writes have left.
+    WHERRY_TRY(device.set_bus_master(true));
     for (const auto& ring : engine->rings_) WHERRY_TRY(ring->clear());
+  }
   WHERRY_TRY(engine->set_up());
   return engine;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One function accessed through VFIO, for a driver (device.hpp). Registers are accessed by calls on the descriptor
-// (vfio.hpp); doorbells by stores into the mapped BAR, if it can be mapped. The function is opened alone, or is one of a
-// container that others use as well.
+// (vfio.hpp); doorbells by stores into the mapped BAR, if it can be mapped. The function is opened alone, or is one of
+// a container that others use as well.
 #pragma once
 
 #include <array>

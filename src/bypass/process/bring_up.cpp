@@ -19,10 +19,11 @@ constexpr std::size_t kNicIndex = 0, kCardIndex = 1;  // in the container
 constexpr std::uint64_t kMessageAddress = 0x10'0000;  // where the search for room for messages begins
 constexpr auto kTailLimit = 200ms;                    // for the card's first write of a tail: it takes microseconds
 
-constexpr auto kSettleLimit = 2s;                     // for the copies of frames that were under way
+constexpr auto kSettleLimit = 2s;  // for the copies of frames that were under way
 
 constexpr const char* kNoOtherWay =
-    "Rings in the host's memory do without traffic between NIC and card, but need a card with the DMA engine beside the "
+    "Rings in the host's memory do without traffic between NIC and card, but need a card with the DMA engine beside "
+    "the "
     "core, and a host that works for each frame (docs/design/bypass-host-rings.md).";
 constexpr const char* kInHost =
     "The rings are in the host's memory: each frame crosses PCIe four times, and this process must run. It uses one "
@@ -204,9 +205,8 @@ Status BringUp::fly() {
 }
 
 Status BringUp::open_host_way() {
-  WHERRY_ASSIGN(host_way_, HostWay::open(*vfio_, kCardIndex, nic_->personality(), *registers_, options_.pairs,
-                                         parts_.engine));
-  // The engine switched the card's bus mastering off and on.
+  WHERRY_ASSIGN(host_way_,
+                HostWay::open(*vfio_, kCardIndex, nic_->personality(), *registers_, options_.pairs, parts_.engine));
   if (options_.preflight) {
     if (Status copied = host_way_->try_copies(*access_, options_.seed); !copied) {
       report_.finding = {Cause::kEngineDead, copied.message(), "Load the bitstream again."};
@@ -221,16 +221,14 @@ Status BringUp::hand_over() {
   WHERRY_TRY(go_on());
   WHERRY_ASSIGN(Card card, Card::open(*access_));
   card_ = std::make_unique<Card>(card);
-  const std::uint64_t window =
-      host_way_ ? host_way_->mirror() : tree_.find(options_.card)->bars[kWindowBar].on_bus;
-  WHERRY_TRY(card_->configure(nic_->personality(),
-                              {.window = window,
-                               .nic = tree_.find(options_.nic)->bars[0].on_bus,
-                               .in_place = options_.in_place,
-                               .frame_bytes = options_.frame_bytes,
-                               .pairs = options_.pairs,
-                               .through_root = !host_way_ && report_.path.route != Route::kDirect,
-                               .mailbox = host_way_ ? host_way_->mailbox() : 0}));
+  const std::uint64_t window = host_way_ ? host_way_->mirror() : tree_.find(options_.card)->bars[kWindowBar].on_bus;
+  WHERRY_TRY(card_->configure(nic_->personality(), {.window = window,
+                                                    .nic = tree_.find(options_.nic)->bars[0].on_bus,
+                                                    .in_place = options_.in_place,
+                                                    .frame_bytes = options_.frame_bytes,
+                                                    .pairs = options_.pairs,
+                                                    .through_root = !host_way_ && report_.path.route != Route::kDirect,
+                                                    .mailbox = host_way_ ? host_way_->mailbox() : 0}));
   if (host_way_) host_way_->begin(card_->shape());
   if (options_.function) {
     WHERRY_ASSIGN(functions_, Functions::open(*access_));

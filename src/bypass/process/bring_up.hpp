@@ -58,8 +58,8 @@ UpParts linux_parts(std::string directory);
 struct UpReport {
   PathReport path{};
   PreflightReport preflight{};
-  bool moved = false;     ///< the pre-flight test ran
-  bool in_host = false;   ///< the rings are in the host's memory
+  bool moved = false;    ///< the pre-flight test ran
+  bool in_host = false;  ///< the rings are in the host's memory
   std::vector<std::string> notes;
   Finding finding;  ///< why it ended; kNone: another error, or none
 };

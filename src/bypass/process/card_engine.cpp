@@ -12,9 +12,9 @@ namespace wherry::bypass {
 
 Result<std::unique_ptr<CardEngine>> VfioCardEngine::open(pci::Vfio& vfio, std::size_t card, std::uint64_t mirror) {
   if (const std::uint64_t has = vfio.device(card).bytes(kBar); has < kBarBytes)
-    return Status(StatusCode::kNotFound,
-                  fmt::format("the card has no DMA engine beside its core: its BAR 4 has {} bytes, want {}", has,
-                              kBarBytes));
+    return Status(
+        StatusCode::kNotFound,
+        fmt::format("the card has no DMA engine beside its core: its BAR 4 has {} bytes, want {}", has, kBarBytes));
   pci::VfioFunction::Places places = pci::VfioFunction::kSame;
   places[dma::kRegisterBar] = {.bar = kBar, .offset = kRegisters};
   places[dma::kBellBar] = {.bar = kBar, .offset = kBells};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rings in host memory need of a card (docs/design/bypass-host-rings.md): copies by the DMA engine beside the core,
-// and posted writes into the core's window.
+// What rings in host memory need of a card (docs/design/bypass-host-rings.md): copies by the DMA engine beside the
+// core, and posted writes into the core's window.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ class VfioCardEngine final : public CardEngine {
   void write_line(std::uint32_t offset, std::span<const std::byte> bytes) override;
 
  private:
-  VfioCardEngine(std::unique_ptr<pci::VfioFunction> function, std::unique_ptr<dma::Engine> engine,
-                 std::uint64_t mirror, std::span<std::byte> window)
+  VfioCardEngine(std::unique_ptr<pci::VfioFunction> function, std::unique_ptr<dma::Engine> engine, std::uint64_t mirror,
+                 std::span<std::byte> window)
       : function_(std::move(function)), engine_(std::move(engine)), mover_(*engine_, mirror), window_(window) {}
 
   std::unique_ptr<pci::VfioFunction> function_;

@@ -100,10 +100,14 @@ ordered_json driven_by(BringUp& up) {
     driven["error"] = counters.status().message();
   }
   if (const HostRingsCounters* host = up.host_counters()) {
-    driven["host_rings"] = {{"received", host->received},           {"transmitted", host->transmitted},
-                            {"copies", host->copies},               {"copied_bytes", host->copied_bytes},
-                            {"window_writes", host->window_writes}, {"tails", host->tails},
-                            {"turns", host->turns},                 {"idle_turns", host->idle_turns}};
+    driven["host_rings"] = {{"received", host->received},
+                            {"transmitted", host->transmitted},
+                            {"copies", host->copies},
+                            {"copied_bytes", host->copied_bytes},
+                            {"window_writes", host->window_writes},
+                            {"tails", host->tails},
+                            {"turns", host->turns},
+                            {"idle_turns", host->idle_turns}};
   }
   if (const auto functions = Functions::open(up.card().access())) {
     ordered_json counted = ordered_json::object();

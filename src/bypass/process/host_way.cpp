@@ -19,8 +19,8 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t kMemoryFrom = std::uint64_t{4} << 30;  // where the search for addresses begins
 constexpr std::size_t kMailboxes = 4096;                       // a page: more than the mailboxes of all pairs
 static_assert(kMailboxes >= std::size_t{kMostPairs} * kMailboxBytes);
-constexpr auto kCopyLimit = 200ms;                             // for a copy, which takes microseconds
-constexpr std::uint32_t kTriedBytes = 1000;                    // not whole lines, and over several reads
+constexpr auto kCopyLimit = 200ms;           // for a copy, which takes microseconds
+constexpr std::uint32_t kTriedBytes = 1000;  // not whole lines, and over several reads
 
 }  // namespace
 

@@ -88,11 +88,10 @@ struct Bench : testing_support::UpBench {
                             .acs(0x5F, 0x1D)
                             .text());
   }
-  [[nodiscard]] std::uint64_t rx_ring() const {
-    return std::uint64_t{nic.value(0x1004)} << 32 | nic.value(0x1000);
-  }
+  [[nodiscard]] std::uint64_t rx_ring() const { return std::uint64_t{nic.value(0x1004)} << 32 | nic.value(0x1000); }
   [[nodiscard]] bool notes_say(std::string_view words) const {
-    return std::ranges::any_of(report.notes, [&](const std::string& note) { return note.find(words) != std::string::npos; });
+    return std::ranges::any_of(report.notes,
+                               [&](const std::string& note) { return note.find(words) != std::string::npos; });
   }
 };
 
@@ -110,8 +109,8 @@ TEST(HostWay, BeginAndEnd_ExpectRingsInMemoryThatBothReach) {
     EXPECT_EQ(bench.card.value(reg::kBaseLowOffset), static_cast<std::uint32_t>(mirror));
     EXPECT_EQ(bench.card.value(reg::kBaseHighOffset), static_cast<std::uint32_t>(mirror >> 32));
     for (const std::uint32_t low : {reg::rx_tail_low_offset(0), reg::tx_tail_low_offset(0)})
-      EXPECT_FALSE(bench.memory_at(kCardName, std::uint64_t{bench.card.value(low + 4)} << 32 | bench.card.value(low), 4)
-                       .empty())
+      EXPECT_FALSE(
+          bench.memory_at(kCardName, std::uint64_t{bench.card.value(low + 4)} << 32 | bench.card.value(low), 4).empty())
           << "the card's tails go to the host's memory";
     EXPECT_NE(bench.card.value(reg::kCompletionOffset), 0U) << "frames are done by their write-backs";
     EXPECT_EQ(bench.nic.value(0x1018), 255U) << "the host wrote the tail";

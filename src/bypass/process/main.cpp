@@ -52,9 +52,10 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   up->add_flag("--allow-detour", options.up.allow_detour,
                "go on although traffic passes the root complex, if the pre-flight test finds that it arrives");
-  up->add_option("--rings", options.up.rings,
-                 "where rings and frames lie: card; host (each frame costs a processor core's time; needs the DMA engine "
-                 "on the card); auto: in the card, or else in the host's memory, which it then says")
+  up->add_option(
+        "--rings", options.up.rings,
+        "where rings and frames lie: card; host (each frame costs a processor core's time; needs the DMA engine "
+        "on the card); auto: in the card, or else in the host's memory, which it then says")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, RingPlace>{
               {"auto", RingPlace::kAuto}, {"card", RingPlace::kCard}, {"host", RingPlace::kHost}},
