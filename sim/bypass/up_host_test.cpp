@@ -162,6 +162,7 @@ struct Bench {
       for (; !bytes.empty(); bytes = bytes.subspan(8), offset += 8)
         bench.card->post(NodeCard::kWindow + offset, bytes.first(8));
     }
+    Status stop() override { return engine->stop(); }
     Bench& bench;
     std::unique_ptr<CardEngine> engine;
   };

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 
@@ -28,21 +29,33 @@ std::uint32_t HostRings::mail(std::size_t offset) const {
 }
 
 Descriptor HostRings::mirrored(std::uint32_t offset) const {
-  Descriptor descriptor = load(std::span<const std::byte, kDescriptorBytes>(setup_.mirror.subspan(offset).first(16)));
-  std::atomic_thread_fence(std::memory_order_acquire);  // what it tells of was written before it
-  return descriptor;
+  // The half with the bits that say "done" is read first and as one word, because the NIC may write meanwhile. What
+  // these bits report was written before them.
+  const auto half = [&](std::size_t at) {
+    auto* const word = reinterpret_cast<std::uint64_t*>(setup_.mirror.data() + offset + at);
+    return std::atomic_ref(*word).load(std::memory_order_acquire);
+  };
+  const std::uint64_t high = half(sizeof high), low = half(0);
+  std::array<std::byte, kDescriptorBytes> bytes;
+  std::memcpy(bytes.data(), &low, sizeof low);
+  std::memcpy(bytes.data() + sizeof low, &high, sizeof high);
+  return load(bytes);
 }
 
 Result<bool> HostRings::turn() {
   worked_ = false;
   WHERRY_TRY(take_to_host());
   WHERRY_TRY(take_to_card());
-  for (std::uint32_t i = 0; i < setup_.pairs; ++i) {
+  // Another pair is first in each turn, since the mover may have room for some only.
+  first_ = (first_ + 1) % setup_.pairs;
+  for (std::uint32_t n = 0; n < setup_.pairs; ++n) {
+    const std::uint32_t i = (first_ + n) % setup_.pairs;
     write_tails(i, pairs_[i]);
-    follow_tails(i, pairs_[i]);
+    WHERRY_TRY(follow_tails(i, pairs_[i]));
   }
   post_later();
-  for (std::uint32_t i = 0; i < setup_.pairs; ++i) {
+  for (std::uint32_t n = 0; n < setup_.pairs; ++n) {
+    const std::uint32_t i = (first_ + n) % setup_.pairs;
     take_received(i, pairs_[i]);
     tell_received(i, pairs_[i]);
     tell_transmitted(i, pairs_[i]);
@@ -119,19 +132,25 @@ Status HostRings::plan_frames(const Copy& descriptors) {
   return {};
 }
 
-void HostRings::follow_tails(std::uint32_t number, Pair& pair) {
+Status HostRings::follow_tails(std::uint32_t number, Pair& pair) {
   const std::size_t box = std::size_t{number} * kMailboxBytes;
-  plan_descriptors(Kind::kRxDescriptors, number, pair.rx_asked, mail(box + kRxMail));
-  plan_descriptors(Kind::kTxDescriptors, number, pair.tx_asked, mail(box + kTxMail));
+  WHERRY_TRY(plan_descriptors(Kind::kRxDescriptors, number, pair.rx_asked, pair.rx_told, mail(box + kRxMail)));
+  return plan_descriptors(Kind::kTxDescriptors, number, pair.tx_asked, pair.tx_told, mail(box + kTxMail));
 }
 
 /// Plans copies from `asked` to `tail`, in two pieces if the range wraps around.
-void HostRings::plan_descriptors(Kind kind, std::uint32_t number, std::uint32_t& asked, std::uint32_t tail) {
+Status HostRings::plan_descriptors(Kind kind, std::uint32_t number, std::uint32_t& asked, std::uint32_t told,
+                                   std::uint32_t tail) {
   const bool rx = kind == Kind::kRxDescriptors;
   const std::uint32_t entries = rx ? setup_.rx_entries : setup_.tx_entries,
                       ring = rx ? rx_ring(number) : tx_ring(number);
   const std::uint32_t stride = rx ? setup_.nic->rx_descriptor_bytes : kTxStride;
-  while (asked != tail && tail < entries) {
+  if (tail >= entries) return {};  // of a card that was removed
+  if ((tail + entries - told) % entries < (asked + entries - told) % entries)
+    return {StatusCode::kProtocol,
+            fmt::format("the card's {} tail of pair {} is {}, which lies among the descriptors {} to {} in use",
+                        rx ? "receive" : "transmit", number, tail, told, asked)};
+  while (asked != tail) {
     const std::uint32_t end = tail > asked ? tail : entries;
     later_.push_back({.kind = kind,
                       .pair = number,
@@ -141,6 +160,7 @@ void HostRings::plan_descriptors(Kind kind, std::uint32_t number, std::uint32_t&
                       .bytes = (end - asked) * stride});
     asked = end % entries;
   }
+  return {};
 }
 
 void HostRings::post_later() {
@@ -167,6 +187,7 @@ void HostRings::take_received(std::uint32_t number, Pair& pair) {
     if (!mover_.try_post(Mover::Way::kToCard, slots + pair.rx_seen * kSlotBytes, bytes)) return;
     ++counters_.copies;
     counters_.copied_bytes += bytes;
+    remember(rx_ring(number) + pair.rx_seen * nic.rx_descriptor_bytes, descriptor);
     pair.rx_seen = (pair.rx_seen + 1) % setup_.rx_entries;
     to_card_.push_back({.pair = number, .end = pair.rx_seen});
     rang_to_card_ = false;
@@ -174,10 +195,14 @@ void HostRings::take_received(std::uint32_t number, Pair& pair) {
   }
 }
 
+void HostRings::remember(std::uint32_t offset, const Descriptor& descriptor) {
+  store(descriptor, std::span(seen_).subspan(offset).first<kDescriptorBytes>());
+}
+
 void HostRings::tell(std::uint32_t ring, std::uint32_t stride, std::uint32_t begin, std::uint32_t end) {
   for (std::uint32_t from = ring + begin * stride, to = ring + end * stride; from < to;) {
     const std::uint32_t next = std::min((from / kLine + 1) * kLine, to);
-    access_.write_window(from, setup_.mirror.subspan(from, next - from));
+    access_.write_window(from, std::span(seen_).subspan(from, next - from));
     ++counters_.window_writes;
     from = next;
   }
@@ -197,7 +222,11 @@ void HostRings::tell_transmitted(std::uint32_t number, Pair& pair) {
   while (pair.tx_told != pair.tx_given) {
     std::uint32_t end = pair.tx_told;
     const std::uint32_t most = pair.tx_given > pair.tx_told ? pair.tx_given : setup_.tx_entries;
-    while (end != most && tx_done(*setup_.nic, mirrored(tx_ring(number) + end * kTxStride))) ++end;
+    for (; end != most; ++end) {
+      const Descriptor descriptor = mirrored(tx_ring(number) + end * kTxStride);
+      if (!tx_done(*setup_.nic, descriptor)) break;
+      remember(tx_ring(number) + end * kTxStride, descriptor);
+    }
     if (end == pair.tx_told) return;
     tell(tx_ring(number), kTxStride, pair.tx_told, end);
     counters_.transmitted += end - pair.tx_told;

@@ -71,10 +71,14 @@ struct HostRingsCounters {
 class HostRings {
  public:
   HostRings(const HostRingsSetup& setup, Mover& mover, HostRingsAccess& access)
-      : setup_(setup), mover_(mover), access_(access), pairs_(setup.pairs) {}
+      : setup_(setup),
+        mover_(mover),
+        access_(access),
+        pairs_(setup.pairs),
+        seen_(std::size_t{setup.pairs} * kRingStride) {}
 
   /// Checks all queues once. Returns whether there was work. kUnavailable: the mover failed; kProtocol: a descriptor of
-  /// the card points outside its window. After an error the queues must be taken back.
+  /// the card points outside its window, or one of its tails goes back. After an error the queues must be taken back.
   Result<bool> turn();
   /// True if no copy is under way.
   [[nodiscard]] bool idle() const noexcept { return to_host_.empty() && to_card_.empty() && later_.empty(); }
@@ -104,13 +108,16 @@ class HostRings {
   Status take_to_card();
   Status plan_frames(const Copy& descriptors);
   void write_tails(std::uint32_t number, Pair& pair);
-  void follow_tails(std::uint32_t number, Pair& pair);
-  void plan_descriptors(Kind kind, std::uint32_t number, std::uint32_t& asked, std::uint32_t tail);
+  Status follow_tails(std::uint32_t number, Pair& pair);
+  Status plan_descriptors(Kind kind, std::uint32_t number, std::uint32_t& asked, std::uint32_t told,
+                          std::uint32_t tail);
   void post_later();
   void take_received(std::uint32_t number, Pair& pair);
   void tell_received(std::uint32_t number, Pair& pair);
   void tell_transmitted(std::uint32_t number, Pair& pair);
-  /// Copies descriptors [begin, end) of a ring at `ring` from the mirror into the window, line by line.
+  /// Keeps a descriptor as it was checked, for tell(): the NIC may change its own.
+  void remember(std::uint32_t offset, const Descriptor& descriptor);
+  /// Writes the remembered descriptors [begin, end) of a ring at `ring` into the window, line by line.
   void tell(std::uint32_t ring, std::uint32_t stride, std::uint32_t begin, std::uint32_t end);
   [[nodiscard]] Descriptor mirrored(std::uint32_t offset) const;
   [[nodiscard]] std::uint32_t mail(std::size_t offset) const;
@@ -121,7 +128,9 @@ class HostRings {
   std::deque<Copy> to_host_, later_;  ///< under way; those for which there was no room
   std::deque<Arrival> to_card_;       ///< under way
   bool rang_to_host_ = true, rang_to_card_ = true, worked_ = false;
+  std::uint32_t first_ = 0;  ///< the pair that is served first
   std::vector<Pair> pairs_;
+  std::vector<std::byte> seen_;  ///< rings of all pairs, at the window's offsets. Of 32 bytes, the first half counts
   HostRingsCounters counters_;
 };
 

@@ -39,12 +39,12 @@ Result<std::unique_ptr<Engine>> Engine::open(pci::Device& device, const EngineOp
   WHERRY_TRY(device.set_bus_master(false));
   const Status reset = device.reset();
   if (!reset && reset.code() != StatusCode::kUnsupported) return reset;
-  WHERRY_TRY(engine->make_rings());
   if (!reset) {
     // Rings of a process that was killed still run. The reset of a ring waits until its last writes have left.
     WHERRY_TRY(device.set_bus_master(true));
-    for (const auto& ring : engine->rings_) WHERRY_TRY(ring->clear());
+    WHERRY_TRY(engine->clear_rings());
   }
+  WHERRY_TRY(engine->make_rings());
   WHERRY_TRY(engine->set_up());
   return engine;
 }
@@ -71,9 +71,19 @@ Status Engine::identify() {
   if (options_.channels > has)
     return {StatusCode::kInvalidArgument,
             fmt::format("the DMA engine has {} channels in each direction, not {}", has, options_.channels)};
+  has_ = has;
   channels_ = options_.channels != 0 ? options_.channels : has;
   return {};
 }
+
+Status Engine::clear_rings() {
+  for (const Direction direction : {Direction::kToCard, Direction::kToHost})
+    for (unsigned channel = 0; channel < has_; ++channel)
+      WHERRY_TRY(Ring(device_, ring_number(direction, channel), {}).clear());
+  return {};
+}
+
+Status Engine::stop() { return clear_rings(); }
 
 Status Engine::make_rings() {
   WHERRY_ASSIGN(status_, device_.allocate(kPageBytes));

@@ -42,6 +42,9 @@ class Engine {
   }
   /// Function-level reset, even with transfers in flight; they end as kReset. All is set up again afterwards. Blocks.
   Status reset();
+  /// Resets all rings, and blocks until no transfer is under way. Only the destructor may follow. kUnavailable: the
+  /// card does not answer; kDeadlineExceeded: as Ring::recover().
+  Status stop();
   /// Sets how many bytes ahead the reads for transfers to the card may request: half of kMostAhead to kMostAhead.
   /// Requests for more than the link moves in one round trip wait in the host's queue, and doorbells and descriptors
   /// wait behind them.
@@ -57,12 +60,13 @@ class Engine {
  private:
   Engine(pci::Device& device, const EngineOptions& options) : device_(device), options_(options) {}
   Status identify();
+  Status clear_rings();
   Status make_rings();
   Status set_up();
 
   pci::Device& device_;
   EngineOptions options_;
-  unsigned channels_ = 0;
+  unsigned channels_ = 0, has_ = 0;  ///< used; that the engine has
   pci::DmaMemory status_;
   std::vector<Fd> eventfds_;
   std::vector<std::unique_ptr<Ring>> rings_;  ///< to the card first

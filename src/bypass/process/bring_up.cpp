@@ -19,8 +19,6 @@ constexpr std::size_t kNicIndex = 0, kCardIndex = 1;  // in the container
 constexpr std::uint64_t kMessageAddress = 0x10'0000;  // where the search for room for messages begins
 constexpr auto kTailLimit = 200ms;                    // for the card's first write of a tail: it takes microseconds
 
-constexpr auto kSettleLimit = 2s;  // for the copies of frames that were under way
-
 constexpr const char* kNoOtherWay =
     "Rings in the host's memory do without traffic between NIC and card, but need a card with the DMA engine beside "
     "the "
@@ -51,16 +49,24 @@ UpParts linux_parts(std::string directory) {
 Result<std::unique_ptr<BringUp>> BringUp::begin(UpParts parts, const pci::PciTree& tree, const UpOptions& options,
                                                 const std::atomic<bool>& stop, UpReport& report) {
   auto up = attempt(parts, tree, options, stop, report);
-  if (up || options.rings != RingPlace::kAuto || !is_of_peer_to_peer(report.finding.cause)) return up;
+  if (up || report.kept || options.rings != RingPlace::kAuto || !is_of_peer_to_peer(report.finding.cause)) return up;
   if (!may_have_engine(tree, options.card)) {
     report.notes.emplace_back(kNoOtherWay);
     return up;
   }
   report.notes.push_back(fmt::format("Rings in the card are not possible: {}", report.finding.what));
-  report.finding = {};
+  const Finding first = std::exchange(report.finding, {});
   UpOptions in_host = options;
   in_host.rings = RingPlace::kHost;
-  return attempt(parts, tree, in_host, stop, report);
+  auto again = attempt(parts, tree, in_host, stop, report);
+  const StatusCode code = again.status().code();
+  if (code != StatusCode::kNotFound && code != StatusCode::kUnsupported && code != StatusCode::kVersionMismatch)
+    return again;
+  // What BAR 4 has is no engine of ours, so the first finding is the answer.
+  report.notes.push_back(fmt::format("Nor are rings in the host's memory: {}.", again.status().message()));
+  report.in_host = false;
+  report.finding = first;
+  return up;
 }
 
 Result<std::unique_ptr<BringUp>> BringUp::attempt(const UpParts& parts, const pci::PciTree& tree,
@@ -70,7 +76,10 @@ Result<std::unique_ptr<BringUp>> BringUp::attempt(const UpParts& parts, const pc
   Status done = up->open();
   if (done) done = up->hand_over();
   if (done) return up;
-  if (Status ended = up->end(); !ended) report.notes.push_back(ended.message());
+  if (Status ended = up->end(); !ended) {
+    report.kept = true;
+    report.notes.push_back(ended.message());
+  }
   return done;
 }
 
@@ -291,9 +300,8 @@ Status BringUp::end() {
   if (started_) {
     started_ = false;
     keep(card_->stop());
-    // A tail may be written only while the NIC's queues are on.
-    if (host_way_) keep(host_way_->settle(kSettleLimit));
     keep(nic_->stop());
+    if (host_way_) keep(host_way_->stop());
   }
   host_way_.reset();
   nic_.reset();

@@ -59,6 +59,7 @@ struct UpReport {
   PathReport path{};
   PreflightReport preflight{};
   bool moved = false;    ///< the pre-flight test ran
+  bool kept = false;     ///< a function could not be given back after a failure; a note names it
   bool in_host = false;  ///< the rings are in the host's memory
   std::vector<std::string> notes;
   Finding finding;  ///< why it ended; kNone: another error, or none

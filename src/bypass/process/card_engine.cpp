@@ -18,7 +18,7 @@ Result<std::unique_ptr<CardEngine>> VfioCardEngine::open(pci::Vfio& vfio, std::s
   pci::VfioFunction::Places places = pci::VfioFunction::kSame;
   places[dma::kRegisterBar] = {.bar = kBar, .offset = kRegisters};
   places[dma::kBellBar] = {.bar = kBar, .offset = kBells};
-  WHERRY_ASSIGN(auto function, pci::VfioFunction::share(vfio, card, dma::kBellBar, places));
+  WHERRY_ASSIGN(auto function, pci::VfioFunction::share(vfio, card, dma::kBellBar, places, mirror + kWindowBytes));
   WHERRY_ASSIGN(auto engine, dma::Engine::open(*function, {.channels = 1, .interrupts = false}));
   WHERRY_ASSIGN(const std::span<std::byte> window, vfio.map_here(card, kWindowBar));
   return std::unique_ptr<CardEngine>(new VfioCardEngine(std::move(function), std::move(engine), mirror, window));

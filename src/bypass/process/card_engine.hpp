@@ -19,6 +19,8 @@ class CardEngine : public Mover {
   /// ascending order. A descriptor's byte with DD and the fields beside it arrive together. Offset and size are
   /// multiples of 8.
   virtual void write_line(std::uint32_t offset, std::span<const std::byte> bytes) = 0;
+  /// Ends all copies. Blocks until none is under way. Errors: as dma::Engine::stop().
+  virtual Status stop() = 0;
 };
 
 /// The DMA engine in BAR 4 of the card (docs/guide/cards.md), through VFIO. One thread.
@@ -39,6 +41,7 @@ class VfioCardEngine final : public CardEngine {
   void ring(Way way) override { mover_.ring(way); }
   [[nodiscard]] Result<std::size_t> poll(Way way) override { return mover_.poll(way); }
   void write_line(std::uint32_t offset, std::span<const std::byte> bytes) override;
+  Status stop() override { return engine_->stop(); }
 
  private:
   VfioCardEngine(std::unique_ptr<pci::VfioFunction> function, std::unique_ptr<dma::Engine> engine, std::uint64_t mirror,

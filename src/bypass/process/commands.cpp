@@ -291,10 +291,18 @@ int run_up(const CommandOptions& options, const std::atomic<bool>& stop) {
   for (const std::string& note : report.notes) say(note);
   (void)std::fflush(stdout);
   const std::string socket = RecordStore(options.directory).socket_of(nic);
+  bool broke = false;
   std::function<Status()> work;
-  if (report.in_host) work = [&] { return (*running)->turn().status(); };
+  if (report.in_host)
+    work = [&] {
+      const Status turned = (*running)->turn().status();
+      broke = !turned;
+      return turned;
+    };
   Status served = serve_status(socket, [&] { return driven_by(**running).dump(2) + "\n"; }, stop, work);
   Status ended = (*running)->end();
+  if (!served && !ended) say(fmt::format("wherry-bypass: {}", ended.message()));
+  if (broke) return fail(options, "up", static_cast<int>(Cause::kEngineDead), served.message());
   if (!served) return fail(options, "up", served);
   if (!ended) return fail(options, "up", ended);
   return 0;

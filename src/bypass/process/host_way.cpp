@@ -30,10 +30,11 @@ Result<std::unique_ptr<HostWay>> HostWay::open(pci::Vfio& vfio, std::size_t card
   // The core's base must be a multiple of its window's size.
   WHERRY_ASSIGN(const std::uint64_t free, vfio.free_iova(2 * kWindowBytes, kMemoryFrom));
   way->mirror_address_ = (free + kWindowBytes - 1) / kWindowBytes * kWindowBytes;
+  // First the engine, since it may still run copies to the addresses of a process that was killed.
+  WHERRY_ASSIGN(way->engine_, open_engine(vfio, card, way->mirror_address_));
   WHERRY_ASSIGN(way->mirror_, vfio.map_memory(kWindowBytes, way->mirror_address_));
   WHERRY_ASSIGN(way->mailbox_address_, vfio.free_iova(kMailboxes, kMemoryFrom));
   WHERRY_ASSIGN(way->mailbox_, vfio.map_memory(kMailboxes, way->mailbox_address_));
-  WHERRY_ASSIGN(way->engine_, open_engine(vfio, card, way->mirror_address_));
   return way;
 }
 
@@ -78,14 +79,6 @@ void HostWay::begin(const CardShape& shape) {
                                                       .mirror_address = mirror_address_,
                                                       .mailbox = mailbox_},
                                        *engine_, access);
-}
-
-Status HostWay::settle(std::chrono::milliseconds limit) {
-  for (const Deadline deadline(limit); !rings_->idle(); nic_.pause(10us)) {
-    WHERRY_TRY(turn());
-    if (deadline.passed()) return {StatusCode::kDeadlineExceeded, "copies of the card's DMA engine do not end"};
-  }
-  return {};
 }
 
 }  // namespace wherry::bypass

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rings in the host's memory, set up in a VFIO container: mirror, mailbox, engine and HostRings
-// (docs/design/bypass-host-rings.md). One thread. No call blocks except open() and settle().
+// (docs/design/bypass-host-rings.md). One thread. No call blocks except open() and stop().
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <span>
@@ -35,8 +34,8 @@ class HostWay final : HostRingsAccess {
   void begin(const CardShape& shape);
   /// See HostRings::turn().
   Result<bool> turn() { return rings_->turn(); }
-  /// Turns until no copy is under way. kDeadlineExceeded.
-  Status settle(std::chrono::milliseconds limit);
+  /// Ends all copies. Frames that were under way are lost. Errors: as CardEngine::stop().
+  Status stop() { return engine_->stop(); }
   [[nodiscard]] const HostRingsCounters& counters() const noexcept { return rings_->counters(); }
 
  private:

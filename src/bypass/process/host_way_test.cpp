@@ -48,6 +48,11 @@ struct Bench : testing_support::UpBench {
     void write_line(std::uint32_t offset, std::span<const std::byte> bytes) override {
       bench_.told.emplace_back(offset, bytes.size());
     }
+    Status stop() override {
+      to_host_.clear();
+      to_card_.clear();
+      return {};
+    }
 
    private:
     /// Receive descriptors name the slots, as a core computes them; the model of the card has none.
@@ -214,6 +219,20 @@ TEST(HostWay, CardIsAskedForAndNoPath_ExpectRefusal) {
   EXPECT_TRUE(bench.kernel->log.empty()) << "something was taken";
 }
 
+TEST(HostWay, AnotherBar4_ExpectTheFirstFinding) {
+  Bench bench(RingPlace::kAuto);
+  bench.redirect();
+  bench.open_engine = [](pci::Vfio& /*vfio*/, std::size_t /*device*/, std::uint64_t /*mirror*/) {
+    return Result<std::unique_ptr<CardEngine>>(Status(StatusCode::kNotFound, "no DMA engine answers"));
+  };
+  const auto up = bench.begin();
+  ASSERT_FALSE(up);
+  EXPECT_EQ(up.status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(bench.report.finding.cause, Cause::kAcsRedirect);
+  EXPECT_TRUE(bench.notes_say("no DMA engine answers"));
+  bench.expect_given_back();
+}
+
 TEST(HostWay, NoEngineInTheCard_ExpectRefusal) {
   for (const RingPlace place : {RingPlace::kHost, RingPlace::kAuto}) {
     Bench bench(place, 0);
@@ -244,9 +263,14 @@ TEST(HostWay, EngineThatFailsWhileUp_ExpectAnErrorAndEverythingGivenBack) {
   Bench bench;
   auto up = bench.begin();
   ASSERT_TRUE(up) << up.status().message();
+  bench.engine_stuck = true;
+  bench.nic.arrive(std::vector<std::byte>(60));
+  ASSERT_TRUE((*up)->turn()) << "a copy is under way from now on";
   bench.engine_fails = true;
   EXPECT_EQ((*up)->turn().status().code(), StatusCode::kUnavailable);
-  EXPECT_TRUE((*up)->end()) << "no copy was under way";
+  const std::uint64_t tails = (*up)->host_counters()->tails;
+  EXPECT_TRUE((*up)->end());
+  EXPECT_EQ(tails, 1U) << "only the first";
   up->reset();
   bench.expect_given_back();
 }
