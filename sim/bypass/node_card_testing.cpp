@@ -76,7 +76,8 @@ class NodeCard::HostPort {
     c.m_pcie_awready = pauses() ? 0 : 1;
     c.m_pcie_wready = pauses() ? 0 : 1;
     c.m_pcie_rvalid = c.m_pcie_bvalid = 0;
-    if (!reads_.empty() && reads_.front().due <= now && (r_offered_ = r_offered_ || !pauses())) {
+    r_offered_ = !reads_.empty() && reads_.front().due <= now && (r_offered_ || !pauses());
+    if (r_offered_) {
       const Burst& read = reads_.front();
       std::array<std::byte, kLineBytes> line{};
       line.fill(std::byte{0xA5});  // what was not asked for
@@ -89,7 +90,8 @@ class NodeCard::HostPort {
       c.m_pcie_rresp = found ? 0 : kDecodeError;
       c.m_pcie_rlast = read.beat + 1 == read.beats ? 1 : 0;
     }
-    if (!answers_.empty() && answers_.front().due <= now && (b_offered_ = b_offered_ || !pauses())) {
+    b_offered_ = !answers_.empty() && answers_.front().due <= now && (b_offered_ || !pauses());
+    if (b_offered_) {
       c.m_pcie_bvalid = 1;
       c.m_pcie_bid = answers_.front().id;
       c.m_pcie_bresp = answers_.front().found ? 0 : kDecodeError;
@@ -99,7 +101,7 @@ class NodeCard::HostPort {
   /// Describes the violated rule. Empty: none.
   [[nodiscard]] std::string sample(const Vbypass_node_dma& c, std::uint64_t now) {
     if (c.m_pcie_arvalid != 0 && c.m_pcie_arready != 0) {
-      if (const std::string broken = check("AR", c.m_pcie_araddr, c.m_pcie_arlen, c.m_pcie_arsize); !broken.empty())
+      if (std::string broken = check("AR", c.m_pcie_araddr, c.m_pcie_arlen, c.m_pcie_arsize); !broken.empty())
         return broken;
       reads_.push_back({.address = c.m_pcie_araddr,
                         .beats = c.m_pcie_arlen + 1U,
@@ -112,7 +114,7 @@ class NodeCard::HostPort {
       if (++reads_.front().beat == reads_.front().beats) reads_.pop_front();
     }
     if (c.m_pcie_awvalid != 0 && c.m_pcie_awready != 0) {
-      if (const std::string broken = check("AW", c.m_pcie_awaddr, c.m_pcie_awlen, c.m_pcie_awsize); !broken.empty())
+      if (std::string broken = check("AW", c.m_pcie_awaddr, c.m_pcie_awlen, c.m_pcie_awsize); !broken.empty())
         return broken;
       writes_.push_back(
           {.address = c.m_pcie_awaddr, .beats = c.m_pcie_awlen + 1U, .beat = 0, .id = c.m_pcie_awid, .due = 0});

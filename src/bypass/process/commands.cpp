@@ -295,7 +295,7 @@ int run_up(const CommandOptions& options, const std::atomic<bool>& stop) {
   std::function<Status()> work;
   if (report.in_host)
     work = [&] {
-      const Status turned = (*running)->turn().status();
+      Status turned = (*running)->turn().status();
       broke = !turned;
       return turned;
     };
