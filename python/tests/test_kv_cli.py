@@ -21,11 +21,13 @@ from wherry.kv import keeper, keys
 from wherry.system.ports import free_ports
 
 QUICK = ("--bucket-bits", "8", "--ping-ms", "40")
+# For tests in which no node dies: on a busy machine, no node loses its lease.
+CALM = ("--bucket-bits", "8", "--ping-ms", "1000")
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_put_get_delete_and_versions(home: KvHome, tmp_path: Path) -> None:
-    said = home.ok("up", "--detach", *QUICK)
+    said = home.ok("up", "--detach", *CALM)
     assert said.count("serving") == 3
     assert "wherry kv put greeting hello" in said
     first = home.ok("put", "greeting", "hello")
@@ -136,7 +138,7 @@ def test_a_killed_node_the_others_go_on_and_it_returns_with_the_data(home: KvHom
 
 
 def test_two_clients_with_default_options_lose_nothing(home: KvHome) -> None:
-    home.ok("up", "--detach", *QUICK)
+    home.ok("up", "--detach", *CALM)
     clients = [home.client(), home.client()]
     for i in range(300):
         for who, client in enumerate(clients):
@@ -156,7 +158,7 @@ def test_two_clients_with_default_options_lose_nothing(home: KvHome) -> None:
 
 
 def test_two_clients_on_one_static_lane_are_both_told(home: KvHome) -> None:
-    home.ok("up", "--detach", *QUICK)
+    home.ok("up", "--detach", *CALM)
     clients = [home.client(lane=5), home.client(lane=5)]
     acknowledged = set()
     told = [0, 0]
@@ -291,7 +293,7 @@ def test_a_signal_before_all_serve_leaves_nothing(home: KvHome, tmp_path: Path, 
 
 
 def test_a_client_that_is_closed_gives_its_lanes_back(home: KvHome) -> None:
-    home.ok("up", "--detach", *QUICK, "--nodes", "2")
+    home.ok("up", "--detach", *CALM, "--nodes", "2")
     most = home.cluster.lanes - home.cluster.static_lanes
     for value in (b"one", b"two"):
         with home.client(lanes=most) as client:
@@ -305,7 +307,7 @@ def test_the_one_before_is_found_again_when_the_newest_ends(home: KvHome) -> Non
     """Three clusters run. The middle one ends first, before the newest."""
     files = []
     for value in ("first", "second", "third"):
-        home.ok("up", "--detach", *QUICK, "--nodes", "2")
+        home.ok("up", "--detach", *CALM, "--nodes", "2")
         files.append(str(home.up.cluster))
         home.ok("put", "7", value)
     listed = json.loads(home.ok("list", "--json"))
@@ -326,9 +328,9 @@ def test_the_one_before_is_found_again_when_the_newest_ends(home: KvHome) -> Non
 
 
 def test_the_one_before_is_listed_when_the_newest_was_killed(home: KvHome) -> None:
-    home.ok("up", "--detach", *QUICK, "--nodes", "1")
+    home.ok("up", "--detach", *CALM, "--nodes", "1")
     older = home.up
-    home.ok("up", "--detach", *QUICK, "--nodes", "1")
+    home.ok("up", "--detach", *CALM, "--nodes", "1")
     newest = home.up
     os.kill(newest.pid, signal.SIGKILL)
     assert eventually(lambda: not newest.alive())
@@ -346,7 +348,7 @@ def test_an_up_that_failed_does_not_block_the_next_one(home: KvHome, tmp_path: P
     place = ("--dir", str(tmp_path / "place"))
     refused = home.run("up", *place, *wrong, timeout=300)
     assert refused.returncode == 1, refused.stdout
-    home.ok("up", "--detach", *place, *QUICK, "--nodes", "2")
+    home.ok("up", "--detach", *place, *CALM, "--nodes", "2")
     home.ok("down")
     # A cluster file that was in use is kept, with its ports and edits.
     assert (tmp_path / "place" / "cluster.toml").exists()
@@ -356,7 +358,7 @@ def test_a_cluster_in_the_background_keeps_no_file_of_its_caller_open(home: KvHo
     """`flock` and scripts with `exec 3>file` pass open files to their children."""
     lock = tmp_path / "lock"
     done = subprocess.run(
-        ["flock", "-n", str(lock), *home.command("up", "--detach", *QUICK)],
+        ["flock", "-n", str(lock), *home.command("up", "--detach", *CALM)],
         env=home.environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -408,7 +410,7 @@ def _bench(home: KvHome, verbs: set[str], *words: str) -> dict[str, Any]:
 
 def test_bench_counts_what_it_did(home: KvHome) -> None:
     built("wherry-kv")
-    home.ok("up", "--detach", *QUICK)
+    home.ok("up", "--detach", *CALM)
     mix = ("--reads", "2", "--writes", "1", "--conditional", "1", "--keys", "200", "--zipf", "0.9")
     operations = _bench(home, {"read", "write", "write_if"}, "--clients", "2", "--depth", "4", *mix)
     for verb in operations.values():
@@ -445,7 +447,7 @@ def test_etcd_keeps_the_configuration(home: KvHome, tmp_path: Path) -> None:
     words += ["--initial-cluster", f"default={peer}", "--logger", "zap", "--log-level", "error"]
     with subprocess.Popen(words, env=home.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as etcd:
         try:
-            home.ok("up", "--detach", *QUICK, "--etcd", client, "--name", "in-etcd")
+            home.ok("up", "--detach", *CALM, "--etcd", client, "--name", "in-etcd")
             home.ok("put", "1", "one")
             assert home.ok("get", "1") == "one\n"
             home.ok("down")

@@ -107,7 +107,7 @@ PROGRAM = """
 
 def test_reads_writes_ping_and_bad_frames(home: KvHome, tmp_path: Path) -> None:
     interfaces = os.listdir("/sys/class/net")
-    said = home.ok("up", "--detach", "--dir", str(tmp_path), *QUICK)
+    said = home.ok("up", "--detach", "--dir", str(tmp_path), *QUICK, "--misses", "40", "--lease-ms", "2000")
     assert said.count("serving") == 2
     assert "wherry kv exec" in said
     assert os.listdir("/sys/class/net") == interfaces, "all of it is elsewhere"

@@ -14,7 +14,7 @@ from typing import Any
 
 from wherry.bench.schema import SCHEMA, read_json
 from wherry.errors import BenchError
-from wherry.system import ask_to_end, built, ends_with_us, replacing, this_machine, wait_for_end
+from wherry.system import ask_to_end, built, ends_with_us, replacing, spawn, this_machine, wait_for_end
 from wherry.system import scratch_directory as scratch_directory
 from wherry.version import VERSION
 
@@ -34,7 +34,7 @@ def run_program(name: str, json_file: Path, *, quick: bool, more: Sequence[str],
 def start(line: Sequence[str], **more: Any) -> subprocess.Popen[Any]:
     """Starts a program without input. It ends when this process ends, for any reason. `more`: arguments of
     subprocess.Popen."""
-    return subprocess.Popen(line, stdin=subprocess.DEVNULL, preexec_fn=ends_with_us(), **more)
+    return spawn(line, before=ends_with_us(), stdin=subprocess.DEVNULL, **more)
 
 
 def wait_for(process: subprocess.Popen[Any]) -> int:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -159,7 +158,7 @@ class KvNetwork:
 
 def _ethtool(namespace: Namespace, interface: str, *features: str) -> None:
     command = ["ethtool", "--features", interface, *features]
-    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=namespace.enter)
+    done = namespace.run(command)
     if done.returncode != 0:
         raise Unsupported(f"--xdp: {' '.join(command)}: {done.stderr.strip()}")
 

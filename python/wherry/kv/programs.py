@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from wherry.errors import DeadlineExceeded, NotFound, Unavailable
-from wherry.system import Process, built, ends_with_us, peer_program, repository, scratch_directory, wherry_kv
+from wherry.system import Process, built, peer_program, repository, run_to_end, scratch_directory, wherry_kv
 
 START_S = 30.0
 """The time limit until the nodes of cluster() serve."""
@@ -22,7 +22,7 @@ START_S = 30.0
 
 def finished(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Runs a program until it ends. The program also ends if this process ends, for any reason."""
-    return subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=ends_with_us())
+    return run_to_end(command)
 
 
 def node(cluster: Path, number: int, *options: str) -> list[str]:

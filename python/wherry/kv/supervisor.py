@@ -158,10 +158,11 @@ class Supervisor:
 
     async def run(self, ready: Callable[[Cluster, dict[str, Any], Up], None]) -> int:
         """Starts all processes, calls `ready` when all nodes serve, and waits for a signal. Returns the exit status.
-        Raises Error."""
+        Raises Error. The caller has blocked the signals; from now on, the event loop handles them."""
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
             loop.add_signal_handler(number, self._interrupted, number)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         well_known = running.up_file()
         with secure_directory(well_known.parent, "set $XDG_RUNTIME_DIR"):
             pass  # only makes and checks the directory

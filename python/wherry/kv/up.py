@@ -20,7 +20,7 @@ from wherry.kv.network import KvNetwork
 from wherry.kv.options import Options, cluster_text
 from wherry.kv.running import Up
 from wherry.kv.supervisor import Supervisor
-from wherry.system import Workspace, doing, inherited, open_own, replace_own, secure_directory
+from wherry.system import Workspace, doing, ending_held, inherited, open_own, replace_own, secure_directory
 from wherry.units import counted
 
 
@@ -66,7 +66,8 @@ def run_detached(options: Options, describe: Callable[[Cluster, dict[str, Any], 
     they do not, the child prints the reason, and the parent returns the child's status. The child returns when the
     cluster has ended, with an empty text."""
     read, write = os.pipe()
-    pid = os.fork()
+    with ending_held():  # Python ignores exceptions, such as Ctrl-C's, in the hooks that it runs around a fork
+        pid = os.fork()
     if pid == 0:
         os.setsid()
         # The cluster must not keep inherited descriptors, such as the lock of `flock`.
@@ -137,7 +138,9 @@ def _run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None])
             network = KvNetwork(cluster)
         if network is not None:
             stack.callback(network.close)
-        return asyncio.run(Supervisor(cluster, options, workspace, network, opened).run(ready))
+        supervisor = Supervisor(cluster, options, workspace, network, opened)
+        with ending_held():  # until the event loop handles them
+            return asyncio.run(supervisor.run(ready))
 
 
 def _then(ready: Callable[[Cluster, dict[str, Any], Up], None], more: Callable[[], object]) -> Any:

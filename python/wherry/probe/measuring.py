@@ -12,7 +12,16 @@ from typing import Any
 from wherry.errors import BenchError
 from wherry.probe.lines import End, Failed, Figures, Line, PathLine, Progress, RowLine, Start, Wrong, parse, paths_of
 from wherry.probe.schema import SCHEMA, MeasuredPath, ProbeRun, Row, Settings, Trouble, now, trouble_of
-from wherry.system import ask_to_end, built, ends_with_us, how_it_ended, scratch_directory, wherry_probe
+from wherry.system import (
+    ask_to_end,
+    built,
+    ends_with_us,
+    how_it_ended,
+    run_to_end,
+    scratch_directory,
+    spawn,
+    wherry_probe,
+)
 
 WRONG_DATA, NOTHING, STOPPED = 1, 2, 130
 """Exit statuses of wherry-probe, and of `wherry probe run`."""
@@ -22,12 +31,12 @@ def lines_of(words: Sequence[str]) -> Iterator[Line]:
     """Runs wherry-probe and yields its lines as they arrive. Raises BenchError if it ends in an unexpected way;
     NotFound."""
     environment = {"UCX_LOG_LEVEL": "error"} | os.environ
-    with subprocess.Popen(
+    with spawn(
         [str(wherry_probe()), *words],
+        before=ends_with_us(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         env=environment,
-        preexec_fn=ends_with_us(),
     ) as process:
         assert process.stdout is not None
         silent = True
@@ -138,13 +147,6 @@ def measure(
     return collector.run(quick=quick, twice=twice, only=only)
 
 
-def _finished(line: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Runs a program until it ends. The program also ends if this process ends."""
-    return subprocess.run(
-        line, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, preexec_fn=ends_with_us()
-    )
-
-
 def simulate_shell(values: Mapping[str, int] | None = None, packets: int = 0) -> dict[str, Any]:
     """Runs shell_bench with the given parameter values, and returns its output.
 
@@ -153,7 +155,7 @@ def simulate_shell(values: Mapping[str, int] | None = None, packets: int = 0) ->
     program = built("sim/shell", "shell_bench")
     words = [word for name, value in (values or {}).items() for word in ("--set", f"{name}={value}")]
     words += ["--load", str(packets)] if packets else []
-    done = _finished([str(program), *words])
+    done = run_to_end([str(program), *words])
     if done.returncode:
         raise BenchError(f"shell_bench {how_it_ended(done.returncode)}: {done.stderr.strip() or 'it said nothing'}")
     found: dict[str, Any] = json.loads(done.stdout)
@@ -165,7 +167,7 @@ def measure_dma() -> dict[str, Any]:
     program = built("sim/card", "dma_card_bench")
     with scratch_directory() as folder:
         file = folder / "dma.json"
-        done = _finished([str(program), "--json", str(file)])
+        done = run_to_end([str(program), "--json", str(file)])
         if done.returncode:
             raise BenchError(f"{program} failed (exit status {done.returncode}): {done.stderr.strip()[-400:]}")
         document: dict[str, Any] = json.loads(file.read_text())

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -20,7 +19,7 @@ from typing import Any
 
 from wherry.errors import Error, InvalidArgument, NotFound
 from wherry.route import programs
-from wherry.system import Advice, Profile, ends_with_us, find_profile, load_profile, this_machine, write_profile
+from wherry.system import Advice, Profile, find_profile, load_profile, run_to_end, this_machine, write_profile
 
 TOUCHES = (0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2.5, 4, 8, 16)
 """The points of the curve: cache lines that the handler of a message touches. One line per message is a ratio of 4."""
@@ -246,9 +245,7 @@ def _run_kernel(placement: str, cores: Sequence[int], quick: bool) -> dict[str, 
     command = [sys.executable, "-m", "wherry.cli", "run", "--nodes", "2", "--placement", placement, "--timeout", "60"]
     command += ["--cores", PLACEMENTS[placement].format(*cores), "--", str(programs.balance())]
     command += ["--touches", *map(str, TOUCHES), *(["--messages", "4e5", "--table", "64"] if quick else [])]
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, preexec_fn=ends_with_us()
-    )
+    done = run_to_end(command)
     for line in done.stdout.splitlines():
         if '"points"' in line and done.returncode == 0:
             found: dict[str, Any] = json.loads(line[line.index("{") :])

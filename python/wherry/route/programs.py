@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 from wherry.errors import Error
 from wherry.system import application as installed_application
-from wherry.system import built, ends_with_us
+from wherry.system import built, run_to_end
 from wherry.system import scratch_directory as scratch_directory
 
 
@@ -21,13 +20,9 @@ def application(name: str) -> Path:
 
 def run_job(options: list[str], program: list[str]) -> None:
     """Runs `wherry run` in a separate process. Raises Error with the job's output if it fails."""
-    done = subprocess.run(
+    done = run_to_end(
         [sys.executable, "-m", "wherry", "run", *options, "--", *program],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=ends_with_us(),
+        environment=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )
     if done.returncode != 0:
         raise Error(f"route: the job ended with status {done.returncode}: {done.stderr.strip()}")

@@ -32,11 +32,14 @@ if TYPE_CHECKING:
     from wherry.system.processes import Process as Process
     from wherry.system.processes import Workspace as Workspace
     from wherry.system.processes import ask_to_end as ask_to_end
+    from wherry.system.processes import ending_held as ending_held
     from wherry.system.processes import ends_with_us as ends_with_us
     from wherry.system.processes import exit_status as exit_status
     from wherry.system.processes import how_it_ended as how_it_ended
     from wherry.system.processes import inherited as inherited
+    from wherry.system.processes import run_to_end as run_to_end
     from wherry.system.processes import scratch_directory as scratch_directory
+    from wherry.system.processes import spawn as spawn
     from wherry.system.processes import wait_for_end as wait_for_end
     from wherry.system.profile import Advice as Advice
     from wherry.system.profile import Profile as Profile
@@ -82,11 +85,14 @@ if not TYPE_CHECKING:  # hides __getattr__ from type checkers, so that they repo
                 "Process",
                 "Workspace",
                 "ask_to_end",
+                "ending_held",
                 "ends_with_us",
                 "exit_status",
                 "how_it_ended",
                 "inherited",
+                "run_to_end",
                 "scratch_directory",
+                "spawn",
                 "wait_for_end",
             ),
             "wherry.system.ports": ("free_ports",),

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from wherry.errors import DeadlineExceeded, PermissionDenied, Unsupported
+from wherry.system.processes import run_to_end
 
 NETWORK = ipaddress.ip_network("10.88.0.0/16")
 """The network of the namespaces. It is not visible outside, because the namespaces have no route to the outside."""
@@ -81,9 +82,13 @@ class Namespace:
         os.chroot(".")
         os.chdir(here)
 
+    def run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        """Runs a program in the namespaces, and returns its output."""
+        return run_to_end(command, before=self.enter)
+
     def ip(self, *words: str) -> str:
         """Runs `ip` in the namespace. Raises Unsupported with the message of `ip`."""
-        done = subprocess.run(["ip", *words], capture_output=True, text=True, preexec_fn=self.enter)
+        done = self.run(["ip", *words])
         if done.returncode != 0:
             raise Unsupported(f"{self._option}: ip {' '.join(words)}: {done.stderr.strip()}")
         return done.stdout

@@ -120,8 +120,79 @@ def scratch_directory(base: str | None = None) -> Iterator[Path]:
         workspace.close()
 
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that ask a program to end."""
+
+
+@contextmanager
+def ending_held() -> Iterator[None]:
+    """Signals that ask this program to end wait for the end of the block. Only for the calling thread."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # runs the handlers
+
+
+def spawn(command: Sequence[str], *, before: Callable[[], None], **more: Any) -> subprocess.Popen[Any]:
+    """Starts a program like subprocess.Popen (`more`), and runs `before` in the new process first.
+
+    With a preexec_fn, Python runs hooks of its library around the fork, and ignores exceptions in them. So it would
+    lose a signal whose handler raises an exception, such as Ctrl-C. Here, such signals wait.
+    """
+    process: subprocess.Popen[Any] | None = None
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+
+    def prepare() -> None:
+        before()
+        for number in ENDING:
+            if callable(signal.getsignal(number)):  # of this program, not of that one
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+    try:
+        process = subprocess.Popen(list(command), preexec_fn=prepare, **more)
+    finally:
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        except BaseException:
+            if process is not None:
+                process.kill()
+                process.wait()
+            raise
+    return process
+
+
+def run_to_end(
+    command: Sequence[str],
+    *,
+    before: Callable[[], None] | None = None,
+    environment: Mapping[str, str] | None = None,
+    timeout: float | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program without input until it ends, and returns its output. Like subprocess.run, but with spawn().
+
+    `before`: see spawn(); by default, the program ends when this process ends. `environment`: default: this process's.
+    """
+    with spawn(
+        command,
+        before=before or ends_with_us(),
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(list(command), process.returncode, out, err)
+
+
 def ends_with_us() -> Callable[[], None]:
-    """A function for subprocess' preexec_fn. The program gets SIGTERM when the thread that started it ends, even by
+    """A function for spawn(). The program gets SIGTERM when the thread that started it ends, even by
     kill -9. The program must end its own children."""
     launcher = os.getpid()
 
@@ -184,14 +255,14 @@ class Process:
 
         with doing(f"cannot start {name}"):
             try:
-                self._popen = subprocess.Popen(
-                    list(command),
+                self._popen = spawn(
+                    command,
+                    before=before,
                     env=dict(environment),
                     stdin=stdin,
                     stdout=stdout,
                     stderr=stderr,
                     start_new_session=True,
-                    preexec_fn=before,
                 )
             except subprocess.SubprocessError as error:  # an error in before()
                 raise Unavailable(f"cannot start {name}: {error}") from None

@@ -132,7 +132,7 @@ void ClientCore::finish(Index i, Outcome outcome, std::uint32_t version, ByteVie
 }
 
 void ClientCore::expire(Index i) {
-  finish(i, ops_[i].sent && ops_[i].lane != kNone ? Outcome::kUnknown : Outcome::kNoAnswer, 0, {});
+  finish(i, ops_[i].may_take_effect() ? Outcome::kUnknown : Outcome::kNoAnswer, 0, {});
 }
 
 std::span<std::byte, kMaxValueBytes> ClientCore::value_of(Index lane) noexcept {
@@ -149,6 +149,10 @@ void ClientCore::arm(Index i, Cycles at) noexcept { timers_.set(i, std::min(at, 
 
 void ClientCore::send_try(Index i, std::uint8_t node, Cycles now) {
   Op& op = ops_[i];
+  if (op.outdated) {
+    if (op.earlier || epoch_ != op.epoch) return finish(i, Outcome::kUnknown, 0, {});
+    node = static_cast<std::uint8_t>(std::countr_zero(op.perhaps));
+  }
   op.node = node;
   op.state = State::waiting;
   // Add a random time, so that clients disturbed by the same event do not all repeat at once.
@@ -170,10 +174,19 @@ void ClientCore::send_try(Index i, std::uint8_t node, Cycles now) {
   }
   op.asking = false;
   op.sent = true;
+  if (op.epoch != epoch_) op.earlier = op.may_take_effect();
+  if (op.epoch != epoch_) op.perhaps = 0;
   op.epoch = epoch_;
+  op.perhaps = static_cast<std::uint8_t>(op.perhaps | 1U << node);
   header.client = static_cast<std::uint16_t>(options_.first_lane + op.lane);
   header.version = op.version;
   send(node, header, ByteView(value_of(op.lane)).first(op.length));
+}
+
+/// Gives a write the lane's next number. None of its tries may be able to take effect.
+void ClientCore::renumber(Op& op) noexcept {
+  op.request = lanes_[op.lane].next++;
+  op.sent = op.outdated = false;
 }
 
 /// Sends at once. But if two nodes name each other as leader, waits, so that they do not keep the client busy.

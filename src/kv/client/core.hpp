@@ -8,9 +8,10 @@
 //   it must be created anew.
 // - A lane starts when every node has answered for it (even with `not_serving`), or when one has answered with a record
 //   and `lane_grace` is over. A write in the lane goes to a node only after this node has answered for the lane: only
-//   leaders record refusals, and a silent leader may know a newer request. If it does, a write that was not sent yet
-//   takes a newer number. A write that was sent ends with Outcome::kUnknown, because the node might take it for another
-//   one.
+//   leaders record refusals, and a silent leader may know a newer request. If it does, the write takes a newer number,
+//   unless a try under the old one may still take effect. It cannot at a node that said that it does not lead in the
+//   try's epoch; the client asks the others until they say so. If a new epoch has begun meanwhile, the write ends with
+//   Outcome::kUnknown.
 // - A lane starts `kLaneGap` plus a random number after the newest record.
 //   Otherwise two clients that start on one lane at the same moment
 //   could choose the same numbers.
@@ -94,7 +95,8 @@ class ClientCore {
   void on_message(const Endpoint& from, const Message& message, Cycles now);
   /// For granted lanes: the client now owns options.lanes lanes from `first_lane` on. No write may be in flight.
   void give_lanes(std::uint16_t first_lane, Cycles now);
-  /// The grant has ended. Writes in flight end (kUnknown, or kNoAnswer if never sent), and new ones would block.
+  /// The grant has ended. Writes in flight end (kUnknown, or kNoAnswer if no try can take effect), and new ones would
+  /// block.
   void lose_lanes();
   [[nodiscard]] bool has_lanes() const noexcept { return has_lanes_; }
   [[nodiscard]] std::uint16_t first_lane() const noexcept { return options_.first_lane; }
@@ -138,8 +140,12 @@ class ClientCore {
     std::uint8_t node = kNobody;  ///< asked last
     std::uint8_t hops = 0;        ///< sent again at once since the last pause
     std::uint8_t timeouts = 0;
-    bool sent = false;    ///< at least once, as itself
-    bool asking = false;  ///< the node was asked for the lane's record first
+    std::uint8_t perhaps = 0;  ///< nodes that may carry out a try of `epoch`
+    bool sent = false;         ///< at least once, as itself, under this number
+    bool earlier = false;      ///< a try of an earlier epoch may take effect
+    bool outdated = false;     ///< a node knows a newer number, so that only answers to earlier tries can help
+    bool asking = false;       ///< the node was asked for the lane's record first
+    [[nodiscard]] bool may_take_effect() const noexcept { return perhaps != 0 || earlier; }
   };
   struct Lane {
     std::uint32_t next = 0;  ///< number of the next write; while it starts: the newest record
@@ -162,6 +168,7 @@ class ClientCore {
   void finish(Index i, Outcome outcome, std::uint32_t version, ByteView value);
   void expire(Index i);
   void send_try(Index i, std::uint8_t node, Cycles now);
+  void renumber(Op& op) noexcept;
   void send_soon(Index i, std::uint8_t node, Cycles now);
   void send_later(Index i, Cycles now);
   void arm(Index i, Cycles at) noexcept;

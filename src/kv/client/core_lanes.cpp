@@ -165,13 +165,14 @@ void ClientCore::on_late_record(Index lane, std::uint8_t from, std::optional<std
   }
   Op& op = ops_[l.op];
   const bool own = op.sent && record == op.request;  // this write has already reached the node
-  if (record && !own && !newer(op.request, *record)) {
+  if (record && !own && !newer(op.outdated ? l.next - 1 : op.request, *record)) {
     l.next = beyond(*record);
-    if (op.sent) {  // under this number: it cannot get another
-      finish(l.op, Outcome::kUnknown, 0, {});
-      return;
+    op.outdated = op.may_take_effect();
+    if (!op.outdated) {
+      renumber(op);
+    } else if (op.asking || op.state != State::waiting) {
+      return send_try(l.op, from, now);
     }
-    op.request = l.next++;
   }
   if (op.asking && op.node == from && op.state == State::waiting) send_try(l.op, from, now);
 }
@@ -180,7 +181,8 @@ void ClientCore::on_late_record(Index lane, std::uint8_t from, std::optional<std
 void ClientCore::on_record_again(Index lane, std::uint8_t from, std::optional<std::uint32_t> record, Cycles now) {
   Lane& l = lanes_[lane];
   const bool sent = l.op != kNone && ops_[l.op].sent;
-  const std::uint32_t latest = l.op == kNone ? l.next - 1 : ops_[l.op].request - (sent ? 0 : 1);
+  const bool newest = l.op == kNone || ops_[l.op].outdated;
+  const std::uint32_t latest = newest ? l.next - 1 : ops_[l.op].request - (sent ? 0 : 1);
   if (record && newer(*record, latest) && !options_.trust_lanes) return take_from_us(lane, *record, now);
   if (l.op == kNone) return;
   const Op& op = ops_[l.op];

@@ -250,5 +250,122 @@ TEST(KvClientLanes, GrantedLaneTaken_ExpectMarkOnlyAfterTheKeeperWasAsked) {
   }
 }
 
+/// Node 2 leads the key. It is slow, and alone knows the lane's newest number: that of an earlier client's refused
+/// write. So the client sends its write to another node.
+struct SlowLeader {
+  static constexpr std::uint32_t kNewest = 1'000'000;
+  SlowLeader() {
+    while (slot_of(hash_of(key)) % 3 != 2) ++key;
+    rig.core->start(rig.now);
+    while (!rig.sent.empty()) {
+      const Sent question = rig.take();
+      if (question.node != 2) rig.record(question, 100);
+    }
+    while (!rig.core->ready()) next();
+    EXPECT_TRUE(rig.put(key, "x", 0, deadline));
+    Sent last = next();
+    for (; last.kind() != Kind::write; last = next()) {
+      EXPECT_EQ(last.node, 2);
+      slow = last;
+    }
+    EXPECT_NE(last.node, 2);
+    EXPECT_EQ(last.header.request, 100 + 65536);
+    elsewhere = last;
+  }
+  Sent next() {
+    if (rig.sent.empty()) rig.pass(10 * kMillisecond);
+    return rig.sent.empty() ? Sent{} : rig.take();
+  }
+  void not_leader(const Sent& to, std::uint16_t epoch = 1) { rig.reply(to, to.node, Status::not_leader, epoch, 2); }
+  void expect_under_a_newer_number() {
+    Sent write = next();
+    for (; write.kind() != Kind::write || write.node != 2; write = next())
+      ASSERT_TRUE(rig.now < deadline && rig.ended.empty());
+    EXPECT_EQ(write.header.request, kNewest + 65536);
+    EXPECT_EQ(write.value, bytes("x"));
+    rig.reply(write, 2, Status::ok, 1, 2, 8);
+    EXPECT_EQ(rig.take_end().outcome, Outcome::kOk);
+  }
+  Rig rig{lanes(1)};
+  std::uint64_t key = 0;
+  const Cycles deadline = 4000 * kMillisecond;
+  Sent slow{}, elsewhere{};  ///< the question for the leader's record; the write to another node
+};
+
+TEST(KvClientLanes, SlowLeaderAndTheOtherNodeDoesNotLead_ExpectTheWriteUnderANewerNumber) {
+  SlowLeader one;
+  Rig& rig = one.rig;
+  one.not_leader(one.elsewhere);
+  rig.record(one.slow, SlowLeader::kNewest);
+  one.expect_under_a_newer_number();
+  EXPECT_EQ(rig.core->statistics().unknown, 0U);
+}
+
+TEST(KvClientLanes, SlowLeaderAnswersFirst_ExpectTheOtherNodesAnswerToSettleIt) {
+  SlowLeader one;
+  Rig& rig = one.rig;
+  rig.record(one.slow, SlowLeader::kNewest);
+  EXPECT_TRUE(rig.ended.empty());
+  one.not_leader(one.elsewhere);
+  one.expect_under_a_newer_number();
+}
+
+TEST(KvClientLanes, SlowLeaderAndTheOtherAnswerIsLost_ExpectThatNodeAskedAgain) {
+  SlowLeader one;
+  Rig& rig = one.rig;
+  rig.sent.clear();
+  rig.record(one.slow, SlowLeader::kNewest);
+  Sent again = one.next();
+  for (; again.kind() != Kind::write; again = one.next()) ASSERT_TRUE(rig.now < one.deadline && rig.ended.empty());
+  EXPECT_EQ(again.node, one.elsewhere.node);
+  EXPECT_EQ(again.header.request, one.elsewhere.header.request);
+  one.not_leader(again);
+  one.expect_under_a_newer_number();
+}
+
+/// That a node does not lead in one epoch says nothing about a try of another epoch.
+TEST(KvClientLanes, SlowLeaderAndANewEpoch_ExpectUnknown) {
+  SlowLeader one;
+  Rig& rig = one.rig;
+  rig.reply(one.elsewhere, one.elsewhere.node, Status::stale_epoch, 2, 2);
+  rig.record(one.slow, SlowLeader::kNewest, 2);
+  EXPECT_EQ(rig.take_end().outcome, Outcome::kUnknown);
+}
+
+TEST(KvClientLanes, SlowLeaderAndRefusalOfAnEarlierEpoch_ExpectUnknown) {
+  SlowLeader one;
+  Rig& rig = one.rig;
+  rig.record(one.slow, SlowLeader::kNewest, 2);
+  one.not_leader(one.elsewhere, 3);
+  while (rig.ended.empty()) one.next();
+  EXPECT_EQ(rig.take_end().outcome, Outcome::kUnknown);
+}
+
+TEST(KvClientLanes, SlowLeaderAndNothingSettlesIt_ExpectUnknownAtTheDeadline) {
+  SlowLeader one;
+  Rig& rig = one.rig;
+  rig.record(one.slow, SlowLeader::kNewest);
+  while (rig.ended.empty()) {
+    const Sent sent = one.next();
+    if (sent.kind() == Kind::write) {
+      EXPECT_EQ(sent.node, one.elsewhere.node);
+    }
+  }
+  EXPECT_EQ(rig.now, one.deadline);
+  EXPECT_EQ(rig.take_end().outcome, Outcome::kUnknown);
+}
+
+/// An answer of a node that does not lead cannot come from a try that took effect.
+TEST(KvClientLanes, NobodyLeadsUntilTheDeadline_ExpectNothingWasChanged) {
+  SlowLeader one;
+  Rig& rig = one.rig;
+  one.not_leader(one.elsewhere);
+  while (rig.ended.empty()) {
+    const Sent sent = one.next();
+    if (sent.kind() == Kind::write) one.not_leader(sent);
+  }
+  EXPECT_EQ(rig.take_end().outcome, Outcome::kNoAnswer);
+}
+
 }  // namespace
 }  // namespace wherry::kv

@@ -135,6 +135,14 @@ void ClientCore::on_write_done(std::uint8_t from, const Message& message, Cycles
     finish(i, outcome_of(status), header.version, {});
     return;
   }
+  if (status == Status::not_leader && header.epoch == op.epoch) {
+    op.perhaps = static_cast<std::uint8_t>(op.perhaps & ~(1U << from));
+    if (op.outdated && !op.may_take_effect()) {
+      renumber(op);
+      send_try(i, leader_of(op.key), now);
+      return;
+    }
+  }
   if (from != op.node || op.state != State::waiting || op.asking) {
     ignore();
     return;

@@ -21,6 +21,7 @@ from wherry.errors import BenchError
 from wherry.kv import network, programs
 from wherry.kv.bench.processes import Processes, how_it_ended
 from wherry.kv.bench.schema import BENCHMARK
+from wherry.system import run_to_end
 from wherry.version import VERSION
 
 KEYS = 1000
@@ -155,7 +156,7 @@ class Store(ABC):
                 enter()
 
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, preexec_fn=before)
+            done = run_to_end(command, before=before, timeout=120)
         except subprocess.TimeoutExpired:
             raise BenchError(f"{self.name}, {operation}: its client did not end") from None
         if done.returncode:
@@ -263,7 +264,7 @@ class Redis(Store):
     def _answers(self, probe: Sequence[str]) -> bool:
         enter = self._enter["client"]
         try:
-            return subprocess.run(probe, capture_output=True, timeout=3, preexec_fn=enter, check=False).returncode == 0
+            return run_to_end(probe, before=enter, timeout=3).returncode == 0
         except subprocess.TimeoutExpired:
             return False
 
