@@ -100,11 +100,14 @@ class KvHome(Jobs):
             finally:
                 process.kill()
 
+    def _left(self) -> list[Path]:
+        return [entry for entry in self.temporary.iterdir() if entry != self.runtime]
+
     def expect_nothing_left(self) -> None:
         """Only files of lanes may remain, from commands in mode static."""
         assert eventually(lambda: not self.processes()), self.processes()
-        left = lambda: [entry for entry in self.temporary.iterdir() if entry != self.runtime]  # noqa: E731
-        assert eventually(lambda: not left()), left()  # after kill -9, a helper removes them
+        # After kill -9, a helper removes the files.
+        assert eventually(lambda: not self._left()), self._left()
         assert not (self.runtime / "wherry" / "kv-up.json").exists()
 
 

@@ -371,8 +371,8 @@ bool CardFunction::busy() const {
   if (held_read_ || write_held_) return may_ask;  // on_room() wakes as well
   if (!accesses_.empty() || resetting() || !core_.completions.empty() || !core_.bells.empty()) return true;
   std::uint64_t quiet = std::max(kQuiet, longest_timer_ + kQuiet);
-  // The engine's time-out ends a lost request, at most one tick late.
-  if (open_ != 0 && options_.timeout != 0) quiet += (options_.timeout + 2) * kTickCycles;
+  // The engine's time-out ends a lost request, at most one tick late, and another one frees its tag.
+  if (open_ != 0 && options_.timeout != 0) quiet += 2 * (options_.timeout + 2) * kTickCycles;
   return std::min(core_.still(), core_.now() - woken_) <= quiet;
 }
 

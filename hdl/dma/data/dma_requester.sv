@@ -9,14 +9,15 @@
 ///
 /// Behaviour:
 /// - Reads: clients alternate by requests. m_read's tag is the client's; bit 7 is the client (0 data, 1 descriptors).
-/// - A request waits while its tag is in flight from before a stop, or if CompletionLines, the host side's buffer, has
-///   no room for the longest request: an endpoint advertises infinite completion credits, so only this limits them.
+/// - A request waits while its tag is in flight, overdue or from before a stop, or if CompletionLines, the host side's
+///   buffer, has no room for the longest request: an endpoint's completion credits are infinite, so only this limits them.
 /// - Completions go to their request's client. One with a tag not in flight is dropped, and pulses unexpected_o.
 /// - Time-out: an incomplete request ends after timeout_i ticks (of 2^TickBits cycles; 0: never; up to one tick
-///   late), by a beat with ErrorTimeout and final_. Later completions are unexpected, unless the tag is in use again.
+///   late), by a beat with ErrorTimeout and final_. It is then overdue: its tag is not reused for another time-out, or
+///   until its completions have come. They are dropped, and each pulses unexpected_o.
 /// - Writes: whole, in order of acceptance. Status writes precede waiting data; they use StatusBytes bytes only.
-/// - stop_i (a reset of the function): requests in flight are dead. Their completions or time-outs are absorbed,
-///   and until then their tags are not reused. Reads offered meanwhile are discarded; writes continue.
+/// - stop_i (a reset of the function): requests in flight are dead. Their completions or time-outs are absorbed; their
+///   tags are kept like those of others. Reads offered meanwhile are discarded; writes continue.
 /// Combinational paths: none from valid and payload of reads and writes. Completions pass through.
 /// Latency: reads and writes 1 cycle, completions 0.
 /// Reset: forgets requests in flight. For Tags + FetchTags cycles no read is accepted.
@@ -84,9 +85,10 @@ module dma_requester
   // A request as it was issued. It is in flight while `turn` differs from ended_turn.
   typedef struct packed {
     logic                turn;
+    logic                overdue;  // its client was told
     logic [LifeBits-1:0] life;   // of which life of the function
     logic [6:0]          lines;  // of 64 bytes that it touches, or one more
-    logic [AgeBits-1:0]  tick;   // when
+    logic [AgeBits-1:0]  tick;   // when it was issued, or became overdue
   } issued_t;
   typedef logic [Bits-1:0] index_t;
   localparam int unsigned LineBits = $clog2(CompletionLines + 1);
@@ -119,6 +121,10 @@ module dma_requester
   // ---- reads
   read_t request, request_out;
   logic request_valid, request_ready, client, unused_request_last, issue, free, fits, swallow, out_ready;
+  // Kept, so that it is computed in parallel with the tag's path, not after it.
+  `YOSYS_KEEP
+  logic goes, offered_one;
+  logic old_q;  // the request that was looked at is too old, and ends in this cycle
   logic [6:0] request_reach;
   logic [12:0] request_end;
   index_t request_index;
@@ -138,8 +144,10 @@ module dma_requester
   assign request_reach = request_end[12:6];
   assign request_index = {client, request.tag[TagBits-1:0]};
   assign swallow       = stop_i;
-  assign request_ready = swallow || (free && fits && out_ready && !sweeping_q);
-  assign issue         = request_valid && request_ready && !swallow;
+  assign goes = fits && out_ready && !sweeping_q && !old_q;
+  assign request_ready = swallow || (free && goes);
+  assign offered_one   = request_valid && goes && !swallow;
+  assign issue         = free && offered_one;
   always_comb begin
     request_out = request;
     request_out.tag = {client, 7'(request.tag[TagBits-1:0])};
@@ -154,7 +162,7 @@ module dma_requester
 
   // ---- requests in flight: read by a new request, by a completion, or else by the search for expired ones
   issued_t issued, about;
-  logic about_ended, request_ended, request_issued, end_, in_flight, exists, alive;
+  logic about_ended, request_ended, request_issued, expire, end_, in_flight, exists, alive;
   index_t about_index, look_q;
   logic [$bits(issued_t)-2:0] unused_request_issued;
   lutram #(
@@ -163,8 +171,8 @@ module dma_requester
       .ReadPorts(2)
   ) i_issued (
       .*,
-      .write_i(issue),
-      .write_address_i(request_index),
+      .write_i(issue || expire),
+      .write_address_i(old_q ? look_q : request_index),
       .write_data_i(issued),
       .read_address_i({about_index, request_index}),
       .read_data_o({about, request_issued, unused_request_issued})
@@ -182,28 +190,50 @@ module dma_requester
       .read_data_o({about_ended, request_ended})
   );
   assign free = request_issued == request_ended;
-  assign issued = '{turn: !request_ended, life: life_q, lines: request_reach + 1'b1, tick: tick_q};
+  always_comb begin
+    issued = '{
+        turn: !request_ended,
+        overdue: 1'b0,
+        life: life_q,
+        lines: request_reach + 1'b1,
+        tick: tick_q
+    };
+    if (old_q) begin
+      issued = about;
+      issued.overdue = 1'b1;
+      issued.tick = tick_q;
+    end
+  end
   // A tag beyond the descriptors' tags is never in flight.
   assign exists    = !s_completion_valid || !s_completion_payload.tag[7]
                      || 32'(s_completion_payload.tag[TagBits-1:0]) < FetchTags;
   assign in_flight = about.turn != about_ended && exists;
-  assign alive = about.life == life_q && !stop_i;
+  assign alive = about.life == life_q && !about.overdue && !stop_i;
+  // For m_completion_valid: all that comes late, in two halves of a LUT each.
+  `YOSYS_KEEP
+  logic of_this_life, flies_in_time;
+  assign of_this_life = about.life[2:0] == life_q[2:0];
+  assign flies_in_time = in_flight && !about.overdue && about.life[3] == life_q[3];
 
   // ---- completions
   completion_t completion;
   logic
-      old_q,
       looked_q,
+      tell_q,  // old_q: and its client awaits it
       middle_q,
       known_q,
       forward_q;  // of a completion: its first beat's tag is in flight, and its client awaits it
-  logic looking, expired, inject, known, forward, beat, taken, told;
+  logic looking, expired, inject, known, forward, beat, taken;
+  // Kept, so that they are computed in parallel with the tag's path.
+  `YOSYS_KEEP
+  logic told, begins, last_beat, ends_first, ends_later;
   assign looking = !s_completion_valid && !middle_q;
   assign about_index = sweeping_q ? sweep_q : !s_completion_valid ? look_q : index_t'({
       s_completion_payload.tag[7], s_completion_payload.tag[TagBits-1:0]});
   assign expired = timeout_i != '0 && AgeBits'(tick_q - about.tick) > AgeBits'(timeout_i);
-  // A check takes two successive cycles without completions: to find an expired request, and to end it.
-  assign inject = looking && looked_q && old_q && !sweeping_q;
+  // A check takes two successive cycles without completions: to find an expired request, and to end it. In the second,
+  // no request is issued.
+  assign inject = looking && old_q;
   assign known = middle_q ? known_q : in_flight && !sweeping_q;
   assign forward = middle_q ? forward_q && !stop_i : known && alive;
   always_comb begin
@@ -219,14 +249,22 @@ module dma_requester
   end
   assign m_completion_payload = completion;
   // Bit 7 of the tag, or the client of the expired request.
-  assign told = looking ? inject && alive : s_completion_valid && forward;
-  assign m_completion_valid = {told && about_index[TagBits], told && !about_index[TagBits]};
+  // That of a time-out, and of a completion's later beats; `begins` may become one of a first beat.
+  assign told = !stop_i && ((inject && tell_q) || (s_completion_valid && middle_q && forward_q));
+  assign begins = !stop_i && s_completion_valid && !middle_q && !sweeping_q;
+  for (genvar i = 0; i < 2; i++) begin : gen_valid
+    assign m_completion_valid[i] = about_index[TagBits] == 1'(i) && (told || (begins && of_this_life && flies_in_time));
+  end
   assign taken = m_completion_ready;
   assign s_completion_ready = taken && !sweeping_q;
   assign beat = s_completion_valid && s_completion_ready;
-  assign end_ = looking ? inject && taken : beat && known && s_completion_payload.last && s_completion_payload.final_;
-  assign unexpected_o = beat && !middle_q && !known;
-  assign timed_out_o = looking && end_;
+  assign expire = inject && taken;
+  assign last_beat = beat && s_completion_payload.last && s_completion_payload.final_;
+  assign ends_first = last_beat && !middle_q && exists && !sweeping_q;
+  assign ends_later = last_beat && middle_q && known_q;
+  assign end_ = (expire && about.overdue) || ends_later || (ends_first && about.turn != about_ended);
+  assign unexpected_o = beat && !middle_q && (!known || about.overdue);
+  assign timed_out_o = expire && !about.overdue;
   always_ff @(posedge clk_i) begin
     if (beat) begin
       middle_q  <= !s_completion_payload.last;
@@ -236,15 +274,22 @@ module dma_requester
     if (middle_q && stop_i) forward_q <= 1'b0;
     if (looking && !looked_q) begin
       looked_q <= !sweeping_q;
-      old_q    <= in_flight && expired;
+      old_q    <= in_flight && expired && !sweeping_q;
+      tell_q   <= alive;
     end
-    if (!looking) looked_q <= 1'b0;  // a completion may be of the same
+    if (stop_i) tell_q <= 1'b0;
+    if (!looking) begin  // a completion may be of the same
+      looked_q <= 1'b0;
+      old_q    <= 1'b0;
+    end
     if (looking && looked_q && (taken || !old_q)) begin
       looked_q <= 1'b0;
+      old_q    <= 1'b0;
       look_q   <= look_q == index_t'(Places - 1) ? '0 : look_q + 1'b1;
     end
     if (rst_i) begin
       looked_q  <= 1'b0;
+      old_q     <= 1'b0;
       middle_q  <= 1'b0;
       forward_q <= 1'b0;
       look_q    <= '0;
@@ -320,7 +365,8 @@ module dma_requester
   `ASSERT(status_is_a_beat, !s_write_valid[1] || (s_write_payload[1].first && s_write_payload[1].last),
           "a status write of several beats")
   `ASSERT(sweeps_first, !sweeping_q || !looked_q, "a look in the sweep")
-  `ASSERT(old_flies, !(looking && looked_q && old_q) || in_flight, "what is too old is over")
+  `ASSERT(old_is_of_a_look, !old_q || looked_q, "too old without a look")
+  `ASSERT(old_flies, !(looking && old_q) || in_flight, "what is too old is over")
   `ASSERT(room_is_right, room_q <= LineBits'(CompletionLines), "room for completions was made up")
   `ASSERT(flying_is_right, flying_q <= (Bits + 1)'(2 * Tags), "more is in flight than there are tags")
 

@@ -2,8 +2,8 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Proves dma_requester: a tag in flight is never issued again, even across resets. Completions
-/// go to their client while it lives, and then to none. Room for completions is conserved.
+/// Proves dma_requester: a tag in flight is never issued again, even across resets, nor for a time-out after a request
+/// of it timed out. Completions go to their client while it lives, and then to none. Room for completions is conserved.
 ///
 /// The proof follows one arbitrary tag of one client: watch_i selects it.
 module dma_requester_proof
@@ -68,54 +68,81 @@ module dma_requester_proof
                s_completion_valid && s_completion_payload == $past(s_completion_payload))
   `RESET_FIRST
 
-  // ---- the followed tag, as an observer sees it; bit 19 of `issued` is its turn
-  logic [1:0] watched_q, answered;
-  logic flying_q, alive_q, stopped_q, asks, ends, told;
+  // ---- the followed tag, as an observer sees it; bit 20 of `issued` is its turn
+  logic [1:0] watched_q;
+  logic flying_q, overdue_q, alive_q, stopped_q, asks, ends, told, is_late, forgotten;
+  logic [7:0] tick_q, late_since_q, late_age;
+  logic tock_q, long_q, changed_q;  // `long_q`: the age has been 128 or more; `changed_q`: the time-out has changed
+  logic [6:0] timeout_q;
   logic [3:0] stops_q;
   assign asks = s_read_valid[watched_q[1]] && s_read_ready[watched_q[1]] && !stop_i &&
                 s_read_payload[watched_q[1]].tag[0] == watched_q[0];
   assign told = m_completion_valid[watched_q[1]] && m_completion_payload.tag[0] == watched_q[0];
-  // Only this signal sees the time-out of a dead request.
-  assign answered = timed_out_o ? dut.look_q : arriving;
-  assign ends = (timed_out_o && answered == watched_q) ||
+  // Only these signals see the time-out of a dead request, and the end of an overdue one.
+  assign is_late = timed_out_o && dut.look_q == watched_q;
+  assign forgotten = dut.looking && dut.end_ && dut.look_q == watched_q;
+  assign ends = forgotten ||
                 (s_completion_valid && s_completion_ready && arriving == watched_q && s_completion_payload.last &&
                  s_completion_payload.final_ && (inside_q ? dut.known_q : flying_q));
+  assign late_age = tick_q - late_since_q;
   always_ff @(posedge clk_i) begin
     stopped_q <= stop_i;
+    timeout_q <= timeout_i;
+    if (timeout_q != timeout_i) changed_q <= 1'b1;
+    if (late_age[7]) long_q <= 1'b1;
+    {tick_q, tock_q} <= {tick_q, tock_q} + 1'b1;
+    if (is_late) begin
+      overdue_q    <= 1'b1;
+      alive_q      <= 1'b0;
+      late_since_q <= tick_q;
+      long_q       <= 1'b0;
+    end
     if (ends) flying_q <= 1'b0;
     if (stop_i) alive_q <= 1'b0;
     if (stop_i && !stopped_q) stops_q <= stops_q + 1'b1;
     if (asks) begin
-      flying_q <= 1'b1;
-      alive_q  <= 1'b1;
-      stops_q  <= '0;
+      flying_q  <= 1'b1;
+      overdue_q <= 1'b0;
+      alive_q   <= 1'b1;
+      stops_q   <= '0;
     end
     if (rst_i) begin
       watched_q <= watch_i;
       flying_q  <= 1'b0;
       alive_q   <= 1'b0;
       stopped_q <= 1'b0;
+      tick_q    <= '0;
+      tock_q    <= 1'b0;
+      changed_q <= 1'b0;
+      timeout_q <= timeout_i;
     end
   end
   // Up to 14 function resets within one time-out can be told apart.
-  `ASSUME(lives_in_number, !flying_q || stops_q < 4'd15)
+  `ASSUME(lives_in_number, !flying_q || overdue_q || stops_q < 4'd15)
 
   `ASSERT(never_twice, !asks || !flying_q, "a tag was asked for again while its request is in flight")
+  logic long_enough;
+  assign long_enough = changed_q || timeout_q != timeout_i || long_q || late_age > 8'(timeout_i);
+  `ASSERT(kept_for_another_timeout, !forgotten || (overdue_q && long_enough),
+          "a tag was freed while a late completion may come")
   `ASSERT(told_alive, !told || (flying_q && alive_q && !stop_i), "a client was told of a request that is not its own")
   logic must_tell;
   assign must_tell = s_completion_valid && arriving == watched_q && !inside_q && flying_q && alive_q && !stop_i;
   `ASSERT(told_all, !must_tell || dut.sweeping_q || told, "a completion was kept from its client")
   `ASSERT(one_client, m_completion_valid != 2'b11, "two clients were told of one completion")
   `ASSERT(flight_is_right,
-          dut.sweeping_q || (dut.i_issued.memory[watched_q][19] != dut.i_ended.memory[watched_q][0]) == flying_q,
+          dut.sweeping_q || (dut.i_issued.memory[watched_q][20] != dut.i_ended.memory[watched_q][0]) == flying_q,
           "what is in flight is not what a listener knows")
   `COVER(dead_ends, ends && !alive_q && flying_q)
   `COVER(told_last, told && ends)
   `COVER(times_out, timed_out_o && told)
+  `COVER(is_forgotten, forgotten)
+  `COVER(comes_late, ends && !forgotten && overdue_q && stops_q == '0)
 
   // For induction: it starts from any state that the assertions allow.
   typedef struct packed {
     logic turn;
+    logic overdue;
     logic [3:0] life;
     logic [6:0] lines;
     logic [7:0] tick;
@@ -126,8 +153,14 @@ module dma_requester_proof
           !dut.sweeping_q || (!flying_q && dut.flying_q == '0 && dut.room_q == 7'(CompletionLines) && !dut.ended_q),
           "a request in the sweep")
   `ASSERT(whole_while_sweeping, !dut.sweeping_q || !inside_q, "a completion goes on in the sweep")
-  `ASSERT(life_is_right, !flying_q || dut.life_q - watched.life == stops_q, "a request is of another life")
-  `ASSERT(alive_is_right, !flying_q || alive_q == (stops_q == '0), "a request is dead and alive")
+  `ASSERT(life_is_right, !flying_q || overdue_q || dut.life_q - watched.life == stops_q, "a request is of another life")
+  `ASSERT(alive_is_right, !flying_q || alive_q == (stops_q == '0 && !overdue_q), "a request is dead and alive")
+  `ASSERT(overdue_is_right, !flying_q || dut.sweeping_q || watched.overdue == overdue_q, "overdue, and not")
+  `ASSERT(ticks_alike, tick_q == dut.tick_q && tock_q == dut.cycle_q, "the proof lost its time")
+  `ASSERT(told_if_alive, !(dut.looking && dut.old_q && !stop_i && dut.look_q == watched_q) || dut.tell_q == alive_q,
+          "a time-out for nobody, or for none")
+  `ASSERT(old_is_old, !(dut.old_q && dut.look_q == watched_q && overdue_q) || long_enough, "old before its time")
+  `ASSERT(since_is_right, !(flying_q && overdue_q) || watched.tick == late_since_q, "overdue since another time")
   `ASSERT(stop_is_right, dut.stop_q == stopped_q && dut.middle_q == inside_q, "the proof lost its way")
   `ASSERT(alive_before_stop, !(alive_q && flying_q) || !stopped_q, "alive through a reset")
   logic [1:0] open_tag;
@@ -135,7 +168,7 @@ module dma_requester_proof
   assign open_tag = {inside_tag_q[7], inside_tag_q[0]};
   assign inside_watched = open_tag == watched_q;
   `ASSERT(known_is_in_flight,
-          !(inside_q && dut.known_q) || dut.i_issued.memory[open_tag][19] != dut.i_ended.memory[open_tag][0],
+          !(inside_q && dut.known_q) || dut.i_issued.memory[open_tag][20] != dut.i_ended.memory[open_tag][0],
           "a completion goes on whose request is over")
   `ASSERT(known_flies, !(inside_q && dut.known_q && inside_watched) || flying_q, "a completion of nothing")
   `ASSERT(forward_lives, !(inside_q && dut.forward_q && inside_watched) || (dut.known_q && flying_q && alive_q),
@@ -143,7 +176,7 @@ module dma_requester_proof
   `ASSERT(tag_stays, inside_tag_q[6:1] == '0 || !inside_q, "a tag out of range")
   for (genvar i = 0; i < 4; i++) begin : gen_swept
     `ASSERT(swept,
-            !dut.sweeping_q || 3'(i) >= 3'(dut.sweep_q) || dut.i_issued.memory[i][19] == dut.i_ended.memory[i][0],
+            !dut.sweeping_q || 3'(i) >= 3'(dut.sweep_q) || dut.i_issued.memory[i][20] == dut.i_ended.memory[i][0],
             "the sweep left a request behind")
   end
   logic [8:0] lines;
@@ -152,7 +185,7 @@ module dma_requester_proof
     lines   = 9'(dut.room_q) + 9'(dut.ended_lines_q);
     flights = '0;
     for (int i = 0; i < 4; i++) begin
-      if (dut.i_issued.memory[i][19] != dut.i_ended.memory[i][0]) begin
+      if (dut.i_issued.memory[i][20] != dut.i_ended.memory[i][0]) begin
         lines += 9'(dut.i_issued.memory[i][14:8]);
         flights += 1'b1;
       end

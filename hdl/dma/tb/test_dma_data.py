@@ -167,6 +167,41 @@ async def silence_times_out(dut: Any) -> None:
 
 
 @cocotb.test()
+async def late_answers_meet_no_new_request(dut: Any) -> None:
+    """Answers come after the time-out, before another time-out has passed. Until then the host sees no new request
+    with their tags, and nobody gets these answers."""
+    bench, lanes = lanes_of(dut, 15)
+    await bench.reset(4)
+    late, timeout = 4, 20 * 64
+    search = 3 * 256  # cycles until all tags were looked at
+    asked = [Both(bench, lane) for lane in lanes]
+    for both in asked:
+        both.lane.configure(2, 1, timeout=timeout // 64)
+        both.lane.host.delay = (timeout + 64 + search, 2 * timeout - 64)
+        both.lane.fetch.items.extend((3, 64, HOST + 64 * i) for i in range(late))
+        both.lane.h2c.items.extend(turn(HOST + i * TURN, CARD + i * TURN, 1000) for i in range(12))
+    await bench.until(
+        lambda: all(len(lane.h2c_done.items) == 12 and len(lane.fetched.items) == late for lane in lanes), 30_000
+    )
+    for lane in lanes:
+        assert [(done[1], done[3]) for done in lane.h2c_done.items] == [(TIMEOUT, 0)] * 12
+        assert [(item[0], item[4]) for item in lane.fetched.items] == [(3, TIMEOUT)] * late
+        assert not lane.card.written
+        lane.h2c_done.items.clear()
+        lane.fetched.items.clear()
+        lane.host.delay = (20, 60)
+        lane.fetch.items.append((3, 64, HOST + 4096))
+    for both in asked:
+        both.ask(10)
+    await bench.until(lambda: all(both.settled() and both.lane.fetched.items for both in asked), 20_000)
+    for both in asked:
+        both.check({"h2c": {NONE}, "c2h": {NONE}})
+        (answer,) = both.lane.fetched.items
+        assert answer[4] == NONE
+        assert answer[6].to_bytes(LINE, "little") == bytes(both.lane.host.holds(HOST + 4096 + k) for k in range(64))
+
+
+@cocotb.test()
 async def clients_share_the_requester(dut: Any) -> None:
     """Each client gets its own descriptors. A status word after a turn's answer arrives after the turn's bytes."""
     bench, lanes = lanes_of(dut, 6)

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,9 +20,12 @@ START_S = 30.0
 """The time limit until the nodes of cluster() serve."""
 
 
-def finished(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Runs a program until it ends. The program also ends if this process ends, for any reason."""
-    return run_to_end(command)
+def finished(
+    command: Sequence[str], *, before: Callable[[], None] | None = None, timeout: float | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program until it ends, or raises subprocess.TimeoutExpired after `timeout` seconds. `before` runs in the
+    new process first; by default, the program also ends if this process ends, for any reason."""
+    return run_to_end(command, before=before, timeout=timeout)
 
 
 def node(cluster: Path, number: int, *options: str) -> list[str]:

@@ -21,7 +21,6 @@ from wherry.errors import BenchError
 from wherry.kv import network, programs
 from wherry.kv.bench.processes import Processes, how_it_ended
 from wherry.kv.bench.schema import BENCHMARK
-from wherry.system import run_to_end
 from wherry.version import VERSION
 
 KEYS = 1000
@@ -156,7 +155,7 @@ class Store(ABC):
                 enter()
 
         try:
-            done = run_to_end(command, before=before, timeout=120)
+            done = programs.finished(command, before=before, timeout=120)
         except subprocess.TimeoutExpired:
             raise BenchError(f"{self.name}, {operation}: its client did not end") from None
         if done.returncode:
@@ -264,7 +263,7 @@ class Redis(Store):
     def _answers(self, probe: Sequence[str]) -> bool:
         enter = self._enter["client"]
         try:
-            return run_to_end(probe, before=enter, timeout=3).returncode == 0
+            return programs.finished(probe, before=enter, timeout=3).returncode == 0
         except subprocess.TimeoutExpired:
             return False
 
