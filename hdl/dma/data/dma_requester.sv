@@ -86,9 +86,9 @@ module dma_requester
   typedef struct packed {
     logic                turn;
     logic                overdue;  // its client was told
-    logic [LifeBits-1:0] life;   // of which life of the function
-    logic [6:0]          lines;  // of 64 bytes that it touches, or one more
-    logic [AgeBits-1:0]  tick;   // when it was issued, or became overdue
+    logic [LifeBits-1:0] life;     // of which life of the function
+    logic [6:0]          lines;    // of 64 bytes that it touches, or one more
+    logic [AgeBits-1:0]  tick;     // when it was issued, or became overdue
   } issued_t;
   typedef logic [Bits-1:0] index_t;
   localparam int unsigned LineBits = $clog2(CompletionLines + 1);
@@ -144,7 +144,7 @@ module dma_requester
   assign request_reach = request_end[12:6];
   assign request_index = {client, request.tag[TagBits-1:0]};
   assign swallow       = stop_i;
-  assign goes = fits && out_ready && !sweeping_q && !old_q;
+  assign goes          = fits && out_ready && !sweeping_q && !old_q;
   assign request_ready = swallow || (free && goes);
   assign offered_one   = request_valid && goes && !swallow;
   assign issue         = free && offered_one;
@@ -191,13 +191,7 @@ module dma_requester
   );
   assign free = request_issued == request_ended;
   always_comb begin
-    issued = '{
-        turn: !request_ended,
-        overdue: 1'b0,
-        life: life_q,
-        lines: request_reach + 1'b1,
-        tick: tick_q
-    };
+    issued = '{turn: !request_ended, overdue: 1'b0, life: life_q, lines: request_reach + 1'b1, tick: tick_q};
     if (old_q) begin
       issued = about;
       issued.overdue = 1'b1;
@@ -212,7 +206,7 @@ module dma_requester
   // For m_completion_valid: all that comes late, in two halves of a LUT each.
   `YOSYS_KEEP
   logic of_this_life, flies_in_time;
-  assign of_this_life = about.life[2:0] == life_q[2:0];
+  assign of_this_life  = about.life[2:0] == life_q[2:0];
   assign flies_in_time = in_flight && !about.overdue && about.life[3] == life_q[3];
 
   // ---- completions
@@ -290,6 +284,7 @@ module dma_requester
     if (rst_i) begin
       looked_q  <= 1'b0;
       old_q     <= 1'b0;
+      tell_q    <= 1'b0;
       middle_q  <= 1'b0;
       forward_q <= 1'b0;
       look_q    <= '0;
