@@ -35,7 +35,7 @@ enum class Outcome : std::uint8_t {
   kBadFrame = 5,         ///< a node does not understand this client
   kBadLane = 6,          ///< the nodes keep no record for this client's lanes, or it connected without any
   kUnknown = 7,          ///< the deadline passed; the write may have taken effect, or may still do so, once
-  kNoAnswer = 8,         ///< the deadline passed and nothing was changed: a read, or a write that was never sent
+  kNoAnswer = 8,         ///< the deadline passed and nothing was changed: a read, or a write without a possible effect
   kLaneTaken = 9,        ///< another client writes through this client's lane; the write may have taken effect, once
   kForked = 10,          ///< this process is a fork of the one that connected, and nothing was sent
 };

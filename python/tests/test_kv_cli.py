@@ -137,6 +137,16 @@ def test_a_killed_node_the_others_go_on_and_it_returns_with_the_data(home: KvHom
     home.ok("down")
 
 
+def test_ctrl_c_while_a_cluster_starts_in_the_background_leaves_nothing(home: KvHome) -> None:
+    with home.start("up", "--detach", *CALM) as running:
+        assert eventually(lambda: home.processes("keeper") or running.poll() is not None)
+        running.send_signal(signal.SIGINT)  # only to the command, not to the child that becomes the cluster
+        running.communicate(timeout=300)
+    assert running.returncode in (0, 130)
+    if running.returncode == 0:  # it was faster
+        home.ok("down")
+
+
 def test_two_clients_with_default_options_lose_nothing(home: KvHome) -> None:
     home.ok("up", "--detach", *CALM)
     clients = [home.client(), home.client()]

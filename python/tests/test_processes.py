@@ -11,7 +11,7 @@ import pytest
 
 # A signal arrives in the hooks that Python runs around a fork, where it ignores exceptions.
 SIGNAL_IN_A_HOOK = """
-    import os, signal, subprocess, sys
+    import os, signal, subprocess, sys, threading, time
     from wherry.system import run_to_end, spawn
 
     class Ended(BaseException):
@@ -28,6 +28,8 @@ SIGNAL_IN_A_HOOK = """
     armed = []
     NUMBER = signal.Signals[sys.argv[1]]
     os.register_at_fork(**{sys.argv[2]: hook})
+    for _ in range(int(sys.argv[3])):  # threads that may get the signal
+        threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
     if NUMBER != signal.SIGINT:
         signal.signal(NUMBER, end)
     def start():
@@ -53,9 +55,10 @@ def run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize("hook", ["before", "after_in_parent"])
-def test_a_signal_around_the_fork_expect_it_is_not_lost(number: str, hook: str) -> None:
+@pytest.mark.parametrize("threads", ["0", "3"])
+def test_a_signal_around_the_fork_expect_it_is_not_lost(number: str, hook: str, threads: str) -> None:
     start = 'run_to_end(["sleep", "1000"], before=lambda: None)'
-    done = run(SIGNAL_IN_A_HOOK.replace("{start}", start), number, hook)
+    done = run(SIGNAL_IN_A_HOOK.replace("{start}", start), number, hook, threads)
     ended = "KeyboardInterrupt" if number == "SIGINT" else "Ended"
     assert (done.stdout.split("\n")[:2], done.stderr) == ([ended, "no child"], "")
 
@@ -63,7 +66,7 @@ def test_a_signal_around_the_fork_expect_it_is_not_lost(number: str, hook: str) 
 def test_python_itself_loses_it() -> None:
     """Shows that the test above can fail."""
     start = 'subprocess.run(["true"], preexec_fn=lambda: None)'
-    done = run(SIGNAL_IN_A_HOOK.replace("{start}", start), "SIGTERM", "after_in_parent")
+    done = run(SIGNAL_IN_A_HOOK.replace("{start}", start), "SIGTERM", "after_in_parent", "0")
     assert done.stdout.startswith("lost")
     assert "Exception ignored in" in done.stderr
 
@@ -85,10 +88,15 @@ def test_the_program_gets_signals_as_usual() -> None:
             spawn(["sleep", "1000"], before=lambda: 1 / 0)
         except subprocess.SubprocessError as error:
             print(error)
-        print(signal.pthread_sigmask(signal.SIG_BLOCK, []))
+        print(signal.pthread_sigmask(signal.SIG_BLOCK, []), signal.getsignal(signal.SIGINT).__name__)
     """
     done = run(program)
-    assert done.stdout.splitlines() == ["0 ['SIGHUP']", "-15", "Exception occurred in preexec_fn.", "set()"]
+    assert done.stdout.splitlines() == [
+        "0 ['SIGHUP']",
+        "-15",
+        "Exception occurred in preexec_fn.",
+        "set() default_int_handler",
+    ]
     assert done.stderr == ""
 
 

@@ -17,9 +17,9 @@ namespace {
 namespace reg = registers;
 using namespace std::chrono_literals;
 
-/// A reset waits for transactions in flight. This wait is at most the engine's time-out, 2^16 cycles of 4 ns times 127,
-/// plus a margin.
-constexpr auto kSettleTime = 100ms;
+/// A reset waits for transactions in flight: at most for a time-out, until a tag is free, and for their own. A time-out
+/// is at most 67 ms (dma_axi). The rest is a margin.
+constexpr auto kSettleTime = 400ms;
 constexpr auto kPollStep = 100ns;
 constexpr auto kLookStep = 10ns;  // where a time is measured
 /// Bytes per beat of the stream. A descriptor inside a packet has whole beats (docs/design/dma.md, "Turns and shares").

@@ -10,7 +10,8 @@
 ///   to 16, needs room for 16, and stays within a multiple of 16 (4 or 8 if the function's reads are limited). So it
 ///   crosses neither a page nor the ring's end. It begins at an even descriptor, so that a beat is a row of the store.
 /// - A doorbell's descriptor goes directly to the store (carry_*) if it is the ring's next one to be taken,
-///   and no ring has an untaken carried one (carried_i). Otherwise it is fetched from the ring like any other.
+///   and no ring has an untaken carried one (carried_i). Otherwise it is fetched from the ring like any other, also if
+///   m_read is not accepted at once: no doorbell waits for a read.
 /// - Reads complete in any order, but descriptors become available (stored_*) in request order. A read
 ///   fails at its first completion with an error, or if its length is wrong (ErrorMalformed); code_o is the
 ///   first error. After a failed read, no more descriptors of its ring become available (bad_o, code_o).
@@ -177,7 +178,7 @@ module dma_fetch
   assign write_fetched = asks || takes_carried;
   assign index = fetched_q[15:1] & ~('1 << (bits_q - 1'b1));
 
-  assign doorbell_ready = life_i.ignore[doorbell.ring] || carried_here || (!doorbell.carries && !life_i.hold
+  assign doorbell_ready = life_i.ignore[doorbell.ring] || carried_here || ((!doorbell.carries || stuck_q) && !life_i.hold
                         && !life_i.clear);
   assign moves = doorbell_valid && doorbell_ready && !life_i.ignore[doorbell.ring];
   assign carry_o = '{valid: takes_carried, ring: ring_q, data: doorbell.descriptor};
@@ -185,11 +186,13 @@ module dma_fetch
   logic [63:0] address_q;
   logic [9:0] bytes_q;
   logic [TagBits-1:0] tag_q;
+  logic stuck_q;  // a read waits
   assign m_read_valid   = step_q == Ask;
   assign m_read_payload = '{tag: 8'(tag_q), bytes: 13'(bytes_q), addr: address_q};
 
   always_ff @(posedge clk_i) begin
-    some_q <= may != '0;
+    some_q  <= may != '0;
+    stuck_q <= step_q == Ask && !m_read_ready;
     next_q <= next;
     unique case (step_q)
       Pick: begin
@@ -237,6 +240,7 @@ module dma_fetch
     if (rst_i) begin
       step_q  <= Pick;
       carry_q <= 1'b0;
+      stuck_q <= 1'b0;
       wants_q <= '0;
       later_q <= '0;
       some_q  <= 1'b0;

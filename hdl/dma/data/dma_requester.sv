@@ -14,14 +14,15 @@
 /// - Completions go to their request's client. One with a tag not in flight is dropped, and pulses unexpected_o.
 /// - Time-out: an incomplete request ends after timeout_i ticks (of 2^TickBits cycles; 0: never; up to one tick
 ///   late), by a beat with ErrorTimeout and final_. It is then overdue: its tag is not reused for another time-out, or
-///   until its completions have come. They are dropped, and each pulses unexpected_o.
+///   until its completions have come. They are dropped, and each pulses unexpected_o. Until then it keeps its room.
 /// - Writes: whole, in order of acceptance. Status writes precede waiting data; they use StatusBytes bytes only.
 /// - stop_i (a reset of the function): requests in flight are dead. Their completions or time-outs are absorbed; their
 ///   tags are kept like those of others. Reads offered meanwhile are discarded; writes continue.
 /// Combinational paths: none from valid and payload of reads and writes. Completions pass through.
 /// Latency: reads and writes 1 cycle, completions 0.
 /// Reset: forgets requests in flight. For Tags + FetchTags cycles no read is accepted.
-/// Requirements: in reset no valid is high; no older completion comes; requests are as in read_t and write_t.
+/// Requirements: in reset no valid is high; no older completion comes; requests are as in read_t and write_t. If
+/// timeout_i becomes 0 with requests in flight, those without an answer keep their tags.
 module dma_requester
   import dma_pkg::*;
 #(
@@ -124,7 +125,7 @@ module dma_requester
   // Kept, so that it is computed in parallel with the tag's path, not after it.
   `YOSYS_KEEP
   logic goes, offered_one;
-  logic old_q;  // the request that was looked at is too old, and ends in this cycle
+  logic old_q;  // the request that was looked at is too old; it ends when it is taken, unless a completion comes first
   logic [6:0] request_reach;
   logic [12:0] request_end;
   index_t request_index;
@@ -242,8 +243,8 @@ module dma_requester
     end
   end
   assign m_completion_payload = completion;
-  // Bit 7 of the tag, or the client of the expired request.
-  // That of a time-out, and of a completion's later beats; `begins` may become one of a first beat.
+  // `told`: of a time-out, or of a completion's later beats. `begins`: perhaps of a completion's first beat.
+  // The client: bit 7 of the tag, or that of the expired request.
   assign told = !stop_i && ((inject && tell_q) || (s_completion_valid && middle_q && forward_q));
   assign begins = !stop_i && s_completion_valid && !middle_q && !sweeping_q;
   for (genvar i = 0; i < 2; i++) begin : gen_valid

@@ -3,7 +3,8 @@
 `include "assertions.svh"
 
 /// Proves dma_requester: a tag in flight is never issued again, even across resets, nor for a time-out after a request
-/// of it timed out. Completions go to their client while it lives, and then to none. Room for completions is conserved.
+/// of it timed out (if timeout_i stays as it is). Completions go to their client while it lives, and then to none. Room
+/// for completions is conserved.
 ///
 /// The proof follows one arbitrary tag of one client: watch_i selects it.
 module dma_requester_proof

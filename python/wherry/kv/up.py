@@ -19,7 +19,7 @@ from wherry.kv.cluster_file import Cluster
 from wherry.kv.network import KvNetwork
 from wherry.kv.options import Options, cluster_text
 from wherry.kv.running import Up
-from wherry.kv.supervisor import Supervisor
+from wherry.kv.supervisor import SIGNALS, Supervisor
 from wherry.system import Workspace, doing, ending_held, inherited, open_own, replace_own, secure_directory
 from wherry.units import counted
 
@@ -66,10 +66,22 @@ def run_detached(options: Options, describe: Callable[[Cluster, dict[str, Any], 
     they do not, the child prints the reason, and the parent returns the child's status. The child returns when the
     cluster has ended, with an empty text."""
     read, write = os.pipe()
-    with ending_held():  # Python ignores exceptions, such as Ctrl-C's, in the hooks that it runs around a fork
-        pid = os.fork()
+    pid, said = -1, ""
+    try:
+        with ending_held():
+            pid = os.fork()
+        if pid != 0:
+            os.close(write)
+            with os.fdopen(read) as pipe:
+                said = pipe.read()
+    except BaseException:
+        if pid > 0:
+            os.kill(pid, signal.SIGTERM)
+            os.waitpid(pid, 0)
+        raise
     if pid == 0:
         os.setsid()
+        os.close(read)  # so that the write fails if nobody waits for it
         # The cluster must not keep inherited descriptors, such as the lock of `flock`.
         for number in inherited():
             os.close(number)
@@ -81,9 +93,6 @@ def run_detached(options: Options, describe: Callable[[Cluster, dict[str, Any], 
                 pipe.write(text)
 
         return run(options, ready), ""
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        said = pipe.read()
     if not said:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) or 1, ""
     return 0, said
@@ -139,8 +148,12 @@ def _run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None])
         if network is not None:
             stack.callback(network.close)
         supervisor = Supervisor(cluster, options, workspace, network, opened)
-        with ending_held():  # until the event loop handles them
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the event loop handles them
             return asyncio.run(supervisor.run(ready))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _then(ready: Callable[[Cluster, dict[str, Any], Up], None], more: Callable[[], object]) -> Any:

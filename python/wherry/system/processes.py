@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,41 +126,56 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def ending_held() -> Iterator[None]:
-    """Signals that ask this program to end wait for the end of the block. Only for the calling thread."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+def ending_held() -> Iterator[list[int]]:
+    """This program's handlers of signals that ask it to end run after the block. Yields those signals' numbers.
+
+    For a fork in the main thread, where Python runs its handlers: in hooks that it runs around a fork, Python ignores
+    exceptions. So it would lose a signal whose handler raises one, such as Ctrl-C.
+    """
+    seen: list[int] = []
+    handlers: dict[signal.Signals, Any] = {}
+    error: BaseException | None = None
     try:
-        yield
+        if threading.current_thread() is threading.main_thread():
+            for number in ENDING:
+                if callable(handler := signal.getsignal(number)):
+                    handlers[number] = handler
+                    signal.signal(number, lambda number, _: seen.append(number))
+        yield seen
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # runs the handlers
+        for number, handler in handlers.items():
+            while signal.getsignal(number) is not handler:
+                try:
+                    signal.signal(number, handler)  # may first run a handler that is restored already
+                except BaseException as raised:  # noqa: BLE001 - raised below
+                    error = raised
+        for one in seen:
+            handlers[signal.Signals(one)](one, None)
+        if error is not None:
+            raise error
 
 
 def spawn(command: Sequence[str], *, before: Callable[[], None], **more: Any) -> subprocess.Popen[Any]:
-    """Starts a program like subprocess.Popen (`more`), and runs `before` in the new process first.
-
-    With a preexec_fn, Python runs hooks of its library around the fork, and ignores exceptions in them. So it would
-    lose a signal whose handler raises an exception, such as Ctrl-C. Here, such signals wait.
-    """
+    """Starts a program like subprocess.Popen (`more`), and runs `before` in the new process first. Meanwhile, signals
+    are held (ending_held()). If a handler then raises an exception, the program is killed."""
     process: subprocess.Popen[Any] | None = None
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-
-    def prepare() -> None:
-        before()
-        for number in ENDING:
-            if callable(signal.getsignal(number)):  # of this program, not of that one
-                signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
-
     try:
-        process = subprocess.Popen(list(command), preexec_fn=prepare, **more)
-    finally:
-        try:
-            signal.pthread_sigmask(signal.SIG_SETMASK, held)
-        except BaseException:
-            if process is not None:
-                process.kill()
-                process.wait()
-            raise
+        with ending_held() as seen:
+
+            def prepare() -> None:
+                before()
+                for number in ENDING:
+                    if callable(signal.getsignal(number)):  # of this program, not of that one
+                        signal.signal(number, signal.SIG_DFL)
+                for one in seen:
+                    os.kill(os.getpid(), one)
+
+            process = subprocess.Popen(list(command), preexec_fn=prepare, **more)
+    except BaseException:
+        if process is not None:
+            process.kill()
+            process.wait()
+        raise
     return process
 
 

@@ -151,7 +151,7 @@ void ClientCore::send_try(Index i, std::uint8_t node, Cycles now) {
   Op& op = ops_[i];
   if (op.outdated) {
     if (op.earlier || epoch_ != op.epoch) return finish(i, Outcome::kUnknown, 0, {});
-    node = static_cast<std::uint8_t>(std::countr_zero(op.perhaps));
+    node = that_may_settle(op, node);
   }
   op.node = node;
   op.state = State::waiting;
@@ -181,6 +181,15 @@ void ClientCore::send_try(Index i, std::uint8_t node, Cycles now) {
   header.client = static_cast<std::uint16_t>(options_.first_lane + op.lane);
   header.version = op.version;
   send(node, header, ByteView(value_of(op.lane)).first(op.length));
+}
+
+/// A node with a try of an outdated write: `wanted`, or else the leader, or else the one after the node asked last.
+std::uint8_t ClientCore::that_may_settle(const Op& op, std::uint8_t wanted) const noexcept {
+  const auto has_a_try = [&op](std::uint8_t n) { return n < kMaxNodes && (op.perhaps >> n & 1U) != 0; };
+  if (has_a_try(wanted)) return wanted;
+  if (const std::uint8_t leader = leader_of(op.key); has_a_try(leader)) return leader;
+  const auto behind = static_cast<std::uint8_t>(op.node + 1);
+  return static_cast<std::uint8_t>((std::countr_zero(std::rotr(op.perhaps, behind)) + behind) % kMaxNodes);
 }
 
 /// Gives a write the lane's next number. None of its tries may be able to take effect.
@@ -230,6 +239,8 @@ void ClientCore::on_timer(Index i, Cycles now) {
   if (op.timeouts < 255) ++op.timeouts;
   // A node drops requests that are older than its record. So without an answer, another client may use this lane.
   if (!read && op.sent && present(op.node)) ask_lane(op.lane, op.node);
+  // The others know whether a new epoch has begun.
+  if (op.outdated && present(after(op.node))) ask_lane(op.lane, after(op.node));
   // A read may also go to another node. For a write, either the frame is lost or the leader is dead; another node may
   // know a new leader.
   const std::uint8_t leader = leader_of(op.key);

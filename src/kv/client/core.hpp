@@ -168,6 +168,7 @@ class ClientCore {
   void finish(Index i, Outcome outcome, std::uint32_t version, ByteView value);
   void expire(Index i);
   void send_try(Index i, std::uint8_t node, Cycles now);
+  [[nodiscard]] std::uint8_t that_may_settle(const Op& op, std::uint8_t wanted) const noexcept;
   void renumber(Op& op) noexcept;
   void send_soon(Index i, std::uint8_t node, Cycles now);
   void send_later(Index i, Cycles now);

@@ -355,6 +355,45 @@ TEST(KvClientLanes, SlowLeaderAndNothingSettlesIt_ExpectUnknownAtTheDeadline) {
   EXPECT_EQ(rig.take_end().outcome, Outcome::kUnknown);
 }
 
+TEST(KvClientLanes, SlowLeaderAndSilenceElsewhere_ExpectOthersAskedForANewEpoch) {
+  SlowLeader one;
+  Rig& rig = one.rig;
+  rig.record(one.slow, SlowLeader::kNewest);
+  while (rig.ended.empty()) {
+    const Sent sent = one.next();
+    if (sent.kind() == Kind::lane && sent.node != one.elsewhere.node) rig.record(sent, 100, 2);
+  }
+  EXPECT_LT(rig.now, one.deadline / 2);
+  EXPECT_EQ(rig.take_end().outcome, Outcome::kUnknown);
+}
+
+TEST(KvClientLanes, SlowLeaderAndTriesAtTwoNodes_ExpectBothAskedAgain) {
+  SlowLeader one;
+  Rig& rig = one.rig;
+  std::set<std::uint8_t> tried{one.elsewhere.node};
+  while (tried.size() < 2) {
+    const Sent sent = one.next();
+    if (sent.kind() == Kind::write) tried.insert(sent.node);
+  }
+  rig.sent.clear();
+  rig.record(one.slow, SlowLeader::kNewest);
+  std::set<std::uint8_t> again;
+  std::optional<Sent> last;
+  while (again.size() < 2) {
+    ASSERT_LT(rig.now, one.deadline);
+    const Sent sent = one.next();
+    if (sent.kind() != Kind::write) continue;
+    again.insert(sent.node);
+    last = sent;
+  }
+  EXPECT_EQ(again, tried);
+  for (const std::uint8_t node : again) {
+    last->node = node;
+    one.not_leader(*last);
+  }
+  one.expect_under_a_newer_number();
+}
+
 /// An answer of a node that does not lead cannot come from a try that took effect.
 TEST(KvClientLanes, NobodyLeadsUntilTheDeadline_ExpectNothingWasChanged) {
   SlowLeader one;

@@ -82,7 +82,7 @@ std::string sentence(Outcome outcome, std::uint32_t version) {
     case Outcome::kUnknown:
       return "the write was sent and not answered in time: it may have taken effect, or still take effect, once";
     case Outcome::kNoAnswer:
-      return "no serving node answered in time; nothing was changed";
+      return "no node carried it out in time; nothing was changed";
     case Outcome::kLaneTaken:
       return "another client writes through this client's lane: the write may have taken effect, once. Let the keeper "
              "grant the lanes (name the cluster file), or give each client static lanes of its own";
