@@ -93,6 +93,7 @@ module dma_fetch
   // ---- the state of the ring
 
   logic moves;  // a tail
+  logic stuck_q;  // a read waits
   count_t tail_now, fetched_now, tail_q, fetched_q, taken_q, fetched_next;
   logic write_fetched;
   logic looks;
@@ -178,22 +179,21 @@ module dma_fetch
   assign write_fetched = asks || takes_carried;
   assign index = fetched_q[15:1] & ~('1 << (bits_q - 1'b1));
 
-  assign doorbell_ready = life_i.ignore[doorbell.ring] || carried_here || ((!doorbell.carries || stuck_q) && !life_i.hold
-                        && !life_i.clear);
+  assign doorbell_ready = life_i.ignore[doorbell.ring] || carried_here || ((!doorbell.carries || stuck_q)
+                        && !life_i.hold && !life_i.clear);
   assign moves = doorbell_valid && doorbell_ready && !life_i.ignore[doorbell.ring];
   assign carry_o = '{valid: takes_carried, ring: ring_q, data: doorbell.descriptor};
 
   logic [63:0] address_q;
   logic [9:0] bytes_q;
   logic [TagBits-1:0] tag_q;
-  logic stuck_q;  // a read waits
   assign m_read_valid   = step_q == Ask;
   assign m_read_payload = '{tag: 8'(tag_q), bytes: 13'(bytes_q), addr: address_q};
 
   always_ff @(posedge clk_i) begin
     some_q  <= may != '0;
     stuck_q <= step_q == Ask && !m_read_ready;
-    next_q <= next;
+    next_q  <= next;
     unique case (step_q)
       Pick: begin
         if (!life_i.hold && !life_i.clear) begin
