@@ -68,7 +68,7 @@ PROOFS = [
     Proof("kv_pool", {"Freers": 2}, bound=6, induction=2),
     *(Proof("bypass_pair", {"Timer": timer}, bound=10, induction=2) for timer in (0, 1)),
     *(Proof("bypass_doorbell", {"Timer": timer}, bound=10, induction=3) for timer in (0, 1)),
-    Proof("dma_requester", bound=20, induction=2, flat=True),
+    Proof("dma_requester", bound=16, induction=2, flat=True),
     Proof("bypass_post", bound=9, induction=0, flat=True),
     Proof("bypass_verdicts", bound=9, induction=0),
     Proof("bypass_echo", bound=7, induction=0),
