@@ -38,7 +38,7 @@ module dma_engine
     input  wire axi_resp_t m_axi_resp
 );
 
-  // Signals between the parts have dma_data's names. Turns and answers pass registers, which cut all paths.
+  // Signals between the parts have dma_data's names. The streams of turns and of answers have registers, which cut all paths.
   logic s_fetch_valid, s_fetch_ready, m_fetched_valid, m_fetched_ready, s_status_valid, s_status_ready;
   read_t s_fetch_payload;
   completion_t m_fetched_payload;

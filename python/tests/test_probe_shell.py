@@ -157,7 +157,7 @@ def test_names_of_cells() -> None:
 
 
 def document() -> dict[str, Any]:
-    """A document in the format of shell_bench, with every cell but one 5 % above the published value."""
+    """A document in the format of shell_bench, in which all cells except one are 5 % above the published value."""
     found: dict[tuple[int, str, int], dict[str, Any]] = {}
     for name, value in published().items():
         table = int(name.split("_")[2])

@@ -254,7 +254,7 @@ bool StreamWorker::Impl::dial() {
 }
 
 /// A connection has ended. Connections of a job come in pairs. The peer is unreachable if its connection ends without a
-/// goodbye, or if it does not exist when ours ends.
+/// goodbye, or if the peer's connection does not exist when ours ends.
 void StreamWorker::Impl::end(Entry& entry) {
   if (entry.ended || entry.peer == 0) return;
   entry.ended = true;

@@ -98,7 +98,7 @@ class Rig:
         draw = self.bench.random
         kv, value = frames.kv_header(draw, draw.randrange(32)), draw.randbytes(size)
         to = draw.getrandbits(96)
-        if sums:  # selects values with these sums of the IPv4 header's words and of the words under the UDP checksum
+        if sums:  # so that the words of the IPv4 header, and those under the UDP checksum, have these sums
             to &= ~(0xFFFF << 16)
             host, here = to >> 16 & 0xFFFFFFFF, frames.SELF >> 16 & 0xFFFFFFFF
             ip = struct.pack(">BBHHHBBHII", 0x45, 0, 50 + size, 0, 0x4000, 64, 17, 0, here, host)
