@@ -26,6 +26,7 @@ from wherry.kv.network import KvNetwork, inside
 from wherry.kv.options import Options
 from wherry.kv.running import Up
 from wherry.system import (
+    ENDING,
     Namespace,
     Process,
     Workspace,
@@ -48,7 +49,6 @@ UNWRITTEN_PAUSE_S = 1.0
 """The pause before a failed write of a record or a note is repeated."""
 MOST_UNWRITTEN = 1 << 16
 """The most bytes of unwritten notes that are kept."""
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Notes:
@@ -160,9 +160,9 @@ class Supervisor:
         """Starts all processes, calls `ready` when all nodes serve, and waits for a signal. Returns the exit status.
         Raises Error. The caller has blocked the signals; from now on, the event loop handles them."""
         loop = asyncio.get_running_loop()
-        for number in SIGNALS:
+        for number in ENDING:
             loop.add_signal_handler(number, self._interrupted, number)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         well_known = running.up_file()
         with secure_directory(well_known.parent, "set $XDG_RUNTIME_DIR"):
             pass  # only makes and checks the directory
@@ -182,7 +182,7 @@ class Supervisor:
             await self._end()
             if self._again is not None:
                 self._again.cancel()
-            for number in SIGNALS:
+            for number in ENDING:
                 loop.remove_signal_handler(number)
                 signal.signal(number, signal.SIG_IGN)  # the remaining cleanup is short
             self._forget(well_known)

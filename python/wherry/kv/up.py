@@ -19,8 +19,8 @@ from wherry.kv.cluster_file import Cluster
 from wherry.kv.network import KvNetwork
 from wherry.kv.options import Options, cluster_text
 from wherry.kv.running import Up
-from wherry.kv.supervisor import SIGNALS, Supervisor
-from wherry.system import Workspace, doing, ending_held, inherited, open_own, replace_own, secure_directory
+from wherry.kv.supervisor import Supervisor
+from wherry.system import ENDING, Workspace, doing, ending_held, inherited, open_own, replace_own, secure_directory
 from wherry.units import counted
 
 
@@ -150,7 +150,7 @@ def _run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None])
         supervisor = Supervisor(cluster, options, workspace, network, opened)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
-            signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the event loop handles them
+            signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # until the event loop handles them
             return asyncio.run(supervisor.run(ready))
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from wherry.system.paths import wherry_probe as wherry_probe
     from wherry.system.paths import wherryd as wherryd
     from wherry.system.ports import free_ports as free_ports
+    from wherry.system.processes import ENDING as ENDING
     from wherry.system.processes import Lines as Lines
     from wherry.system.processes import Process as Process
     from wherry.system.processes import Workspace as Workspace
@@ -81,6 +82,7 @@ if not TYPE_CHECKING:  # hides __getattr__ from type checkers, so that they repo
                 "secure_directory",
             ),
             "wherry.system.processes": (
+                "ENDING",
                 "Lines",
                 "Process",
                 "Workspace",

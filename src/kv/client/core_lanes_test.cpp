@@ -276,11 +276,16 @@ struct SlowLeader {
     if (rig.sent.empty()) rig.pass(10 * kMillisecond);
     return rig.sent.empty() ? Sent{} : rig.take();
   }
+  /// The next write, also an empty one if none comes before the deadline or the end of the operation.
+  Sent next_write() {
+    while (rig.now < deadline && rig.ended.empty())
+      if (const Sent sent = next(); sent.kind() == Kind::write) return sent;
+    return {};
+  }
   void not_leader(const Sent& to, std::uint16_t epoch = 1) { rig.reply(to, to.node, Status::not_leader, epoch, 2); }
   void expect_under_a_newer_number() {
-    Sent write = next();
-    for (; write.kind() != Kind::write || write.node != 2; write = next())
-      ASSERT_TRUE(rig.now < deadline && rig.ended.empty());
+    Sent write = next_write();
+    while (write.kind() == Kind::write && write.node != 2) write = next_write();
     EXPECT_EQ(write.header.request, kNewest + 65536);
     EXPECT_EQ(write.value, bytes("x"));
     rig.reply(write, 2, Status::ok, 1, 2, 8);
@@ -315,8 +320,7 @@ TEST(KvClientLanes, SlowLeaderAndTheOtherAnswerIsLost_ExpectThatNodeAskedAgain) 
   Rig& rig = one.rig;
   rig.sent.clear();
   rig.record(one.slow, SlowLeader::kNewest);
-  Sent again = one.next();
-  for (; again.kind() != Kind::write; again = one.next()) ASSERT_TRUE(rig.now < one.deadline && rig.ended.empty());
+  const Sent again = one.next_write();
   EXPECT_EQ(again.node, one.elsewhere.node);
   EXPECT_EQ(again.header.request, one.elsewhere.header.request);
   one.not_leader(again);
@@ -345,12 +349,8 @@ TEST(KvClientLanes, SlowLeaderAndNothingSettlesIt_ExpectUnknownAtTheDeadline) {
   SlowLeader one;
   Rig& rig = one.rig;
   rig.record(one.slow, SlowLeader::kNewest);
-  while (rig.ended.empty()) {
-    const Sent sent = one.next();
-    if (sent.kind() == Kind::write) {
-      EXPECT_EQ(sent.node, one.elsewhere.node);
-    }
-  }
+  for (Sent write = one.next_write(); rig.ended.empty(); write = one.next_write())
+    EXPECT_EQ(write.node, one.elsewhere.node);
   EXPECT_EQ(rig.now, one.deadline);
   EXPECT_EQ(rig.take_end().outcome, Outcome::kUnknown);
 }
@@ -371,25 +371,18 @@ TEST(KvClientLanes, SlowLeaderAndTriesAtTwoNodes_ExpectBothAskedAgain) {
   SlowLeader one;
   Rig& rig = one.rig;
   std::set<std::uint8_t> tried{one.elsewhere.node};
-  while (tried.size() < 2) {
-    const Sent sent = one.next();
-    if (sent.kind() == Kind::write) tried.insert(sent.node);
-  }
+  while (tried.size() < 2 && rig.ended.empty()) tried.insert(one.next_write().node);
   rig.sent.clear();
   rig.record(one.slow, SlowLeader::kNewest);
-  std::set<std::uint8_t> again;
-  std::optional<Sent> last;
-  while (again.size() < 2) {
-    ASSERT_LT(rig.now, one.deadline);
-    const Sent sent = one.next();
-    if (sent.kind() != Kind::write) continue;
-    again.insert(sent.node);
-    last = sent;
+  std::map<std::uint8_t, Sent> again;
+  while (again.size() < 2 && rig.ended.empty()) {
+    const Sent write = one.next_write();
+    again[write.node] = write;
   }
-  EXPECT_EQ(again, tried);
-  for (const std::uint8_t node : again) {
-    last->node = node;
-    one.not_leader(*last);
+  ASSERT_TRUE(rig.ended.empty());
+  for (const auto& [node, write] : again) {
+    EXPECT_TRUE(tried.contains(node));
+    one.not_leader(write);
   }
   one.expect_under_a_newer_number();
 }
